@@ -1,6 +1,4 @@
 //! Selects the engine of a workspace without our runner: the project's, else the server's, else an installed one.
-//!
-//! For use cases that have already checked the caller's rights; no interface calls them directly.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -55,14 +53,14 @@ pub struct EngineOptions {
 
 impl Fleet {
     /// The engine for an agent of its project.
-    pub async fn engine_of(&self, state: &AgentState) -> Result<EngineWord, Error> {
+    pub(in crate::app) async fn engine_of(&self, state: &AgentState) -> Result<EngineWord, Error> {
         let found = self.discovered()?;
         let project = found.project(&state.agent.project);
         self.engine_in(state, project.and_then(|info| info.project.engine.as_deref())).await
     }
 
     /// The engine that the project names, else the server's; `auto` is resolved by a probe of the workspace.
-    pub async fn engine_in(
+    pub(in crate::app) async fn engine_in(
         &self,
         state: &AgentState,
         project_engine: Option<&str>,
@@ -97,7 +95,7 @@ impl Fleet {
     }
 
     /// The command of the fleet program in a workspace, which contains the demo engine.
-    pub fn own_program(&self) -> PathBuf {
+    pub(in crate::app) fn own_program(&self) -> PathBuf {
         match self.hosting() {
             Hosting::Embedded(_) => self.options().engine.own_program.clone(),
             Hosting::Deployment => PathBuf::from(OWN_NAME),

@@ -31,6 +31,8 @@ pub mod snapshot;
 pub mod squads;
 mod starts;
 pub mod tasks;
+#[cfg(feature = "test-hooks")]
+mod test_doors;
 pub mod tokens;
 mod usage;
 mod workspace_exec;

@@ -1,12 +1,10 @@
 //! Reads an engine's output while it runs: counts its usage, and stops it once the usage exceeds the budget.
 
-use chrono::Utc;
-
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::usage::RunUsage;
-use crate::domain::run::{CancelCause, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunStream};
+use crate::domain::run::{CancelCause, EngineRun, KEPT_OUTPUT, Run, RunStream};
 use crate::domain::usage::Spender;
 use crate::engine::{EngineEvent, Lines, Reader, Request, Session, Usage, commands};
 
@@ -116,7 +114,7 @@ impl Fleet {
             && self.is_over_budget(run, reading.spender, &progress)
         {
             tracing::info!(run.id = %run.id, run.purpose = run.purpose, "a run has used up its budget");
-            self.run_request_cancel(run.id, RunCancel { at: Utc::now(), cause: CancelCause::Budget }).await?;
+            self.run_cancel(run.id, CancelCause::Budget).await?;
             point("run.over_budget");
         }
         Ok(())

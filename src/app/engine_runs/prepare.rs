@@ -49,7 +49,7 @@ impl Fleet {
         id: RunId,
         prepared: PreparedRun,
     ) -> Result<(), Error> {
-        self.start_run_as(id, prepared.new).await.map(drop)
+        self.run_start_as(id, prepared.new).await
     }
 
     async fn engine_resolved(
@@ -124,17 +124,14 @@ impl Fleet {
             model: request.model,
             conversation: conversation.clone(),
         };
-        let new = NewRun {
-            agent: state.agent.id,
-            purpose: request.purpose,
-            argv: commands::argv(&invocation),
+        let command = Command {
             cwd: Some(facts.cwd.clone()),
             inherited: Inherited::Only(&environment::ALLOWED),
-            env: invocation.environment,
-            stdin: invocation.stdin.into(),
             timeout: request.timeout,
-            engine: Some(record),
+            ..Command::new(commands::argv(&invocation))
         };
+        let command = Command { env: invocation.environment, stdin: invocation.stdin.into(), ..command };
+        let new = NewRun { agent: state.agent.id, purpose: request.purpose, command, engine: Some(record) };
         let (cwd, head) = (facts.cwd.clone(), facts.head.clone());
         Ok(PreparedRun { new, engine: engine.word(), cwd, head, conversation })
     }

@@ -13,6 +13,7 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::app::{AppSeen, PROMPT_KEY, RunnerSeen, TurnState};
 use crate::domain::clock::Clock;
 use crate::domain::id::{AgentId, TaskId};
+use crate::domain::run::CancelCause;
 use crate::domain::status::current_report;
 use crate::domain::task::{Channel, Delivery, Sending, Task, TaskState};
 use crate::domain::task_plan::{Ending, Facts, Reach, TaskStep, interrupt_key, is_over, plan};
@@ -187,7 +188,7 @@ impl Fleet {
         let key = interrupt_key(task, probe.app);
         let _permit = worker.permits.acquire().await;
         if task.channel() == Some(Channel::Exec) {
-            self.cancel_run(task.run()).await?;
+            self.run_cancel(task.run(), CancelCause::Request).await?;
         } else {
             self.app_interrupt(probe.state, key.as_deref()).await;
         }

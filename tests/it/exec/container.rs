@@ -17,7 +17,7 @@ use fleet_mcp::domain::task::{Escalation, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
-use super::fleet::{Home, new_run};
+use super::fleet::{Home, script};
 use super::sh;
 use crate::contract::agent_id;
 use crate::harness::{LocalSite, RunningFleet, client, eventually, operator, project};
@@ -97,8 +97,8 @@ async fn provisioning_and_rescue_of_an_agent_go_to_the_container_of_its_project(
 #[tokio::test]
 async fn the_runs_of_a_project_go_to_its_container() {
     let home = Home::with_project("container = 'dev'").await;
-    let id = home.fleet().start_run(new_run(home.agent, "true")).await.unwrap();
-    assert_eq!(home.fleet().run_show(id).await.unwrap().container.as_deref(), Some("dev"));
+    let id = home.fleet().test_run_start(home.agent, script("true")).await.unwrap();
+    assert_eq!(home.store().run_by_id(id).await.unwrap().unwrap().container.as_deref(), Some("dev"));
     home.stop().await;
 }
 

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleet_mcp::app::runs::NewRun;
 use fleet_mcp::app::{Fleet, FleetOptions};
+use fleet_mcp::coder::exec::Command;
 use fleet_mcp::coder::{Client, Deleted};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::AgentId;
 use fleet_mcp::domain::run::{KEPT_OUTPUT, RunEnd, RunStream};
+use fleet_mcp::store::Store;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::fleet::{LONG, everything, new_run, stubborn_canceled, written};
+use super::fleet::{ended, everything, script, stubborn_canceled, written};
 use super::{alive, every_byte};
 use crate::contract::agent_id;
 use crate::harness::{Live, RunningFleet, client, fleet_options, live};
@@ -40,6 +41,10 @@ impl Deployment {
         &self.running.fleet
     }
 
+    fn store(&self) -> &Store {
+        &self.running.store
+    }
+
     async fn restarted(self, live: &Live) -> Self {
         let running = fleet(live, self.running.stop().await).await;
         Self { running, ..self }
@@ -63,25 +68,26 @@ async fn runs_are_stored_whole_cut_at_the_limit_and_followed_past_a_restart() {
     let Some(live) = live() else { return };
     let home = Deployment::new(&live).await;
     let data = every_byte(3 << 20);
-    let new = NewRun { stdin: data.clone(), ..new_run(home.agent, "cat; echo oops >&2; exit 7") };
-    let id = home.fleet().start_run(new).await.unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let command = Command { stdin: data.clone(), ..script("cat; echo oops >&2; exit 7") };
+    let id = home.fleet().test_run_start(home.agent, command).await.unwrap();
+    let run = ended(home.store(), id).await;
     assert_eq!(run.state.end(), Some(&RunEnd::Exited { code: 7 }));
-    assert!(everything(home.fleet(), &run, RunStream::Stdout).await == data);
-    assert_eq!(everything(home.fleet(), &run, RunStream::Stderr).await, b"oops\n");
+    assert!(everything(home.store(), &run, RunStream::Stdout).await == data);
+    assert_eq!(everything(home.store(), &run, RunStream::Stderr).await, b"oops\n");
 
-    let new = new_run(home.agent, "head -c 12000000 /dev/zero; echo end >&2");
-    let id = home.fleet().start_run(new).await.unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let command = script("head -c 12000000 /dev/zero; echo end >&2");
+    let id = home.fleet().test_run_start(home.agent, command).await.unwrap();
+    let run = ended(home.store(), id).await;
     assert_eq!((run.stdout, run.stderr), (12_000_000, 4));
-    assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await.len() as u64, KEPT_OUTPUT);
+    assert_eq!(everything(home.store(), &run, RunStream::Stdout).await.len() as u64, KEPT_OUTPUT);
 
-    let id = home.fleet().start_run(new_run(home.agent, "echo before; sleep 4; echo after")).await.unwrap();
-    written(home.fleet(), id, 7).await;
+    let id =
+        home.fleet().test_run_start(home.agent, script("echo before; sleep 4; echo after")).await.unwrap();
+    written(home.store(), id, 7).await;
     let home = home.restarted(&live).await;
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let run = ended(home.store(), id).await;
     assert_eq!(run.state.end(), Some(&RunEnd::Exited { code: 0 }));
-    assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"before\nafter\n");
+    assert_eq!(everything(home.store(), &run, RunStream::Stdout).await, b"before\nafter\n");
     home.delete().await;
 }
 
@@ -89,22 +95,22 @@ async fn runs_are_stored_whole_cut_at_the_limit_and_followed_past_a_restart() {
 async fn runs_end_when_they_are_canceled_and_with_their_workspace() {
     let Some(live) = live() else { return };
     let home = Deployment::new(&live).await;
-    let (_run, said) = stubborn_canceled(home.fleet(), home.agent).await;
+    let (_run, said) = stubborn_canceled(&home.running, home.agent).await;
     let pids: Vec<&str> = said.lines().filter(|line| *line != "ready").collect();
     let workspace = home.coder.workspace_by_name("me", &home.name, Deleted::Exclude).await.unwrap();
     assert_eq!(alive(&home.coder, agent_id(&workspace), &pids).await, "");
 
-    let id = home.fleet().start_run(new_run(home.agent, "echo hello; sleep 300")).await.unwrap();
-    written(home.fleet(), id, 6).await;
+    let id = home.fleet().test_run_start(home.agent, script("echo hello; sleep 300")).await.unwrap();
+    written(home.store(), id, 6).await;
     home.running.stop_agent(&home.name).await.unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let run = ended(home.store(), id).await;
     let Some(RunEnd::Lost { reason }) = run.state.end() else { panic!("{run:?}") };
     assert!(
         ["its workspace was stopped", "it was terminated from outside, possibly by a stop of its workspace"]
             .contains(&reason.as_str()),
         "{reason}"
     );
-    assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"hello\n");
+    assert_eq!(everything(home.store(), &run, RunStream::Stdout).await, b"hello\n");
     home.running.becomes(&home.name, AgentStatus::Stopped).await;
     home.delete().await;
 }

@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use chrono::{TimeDelta, Utc};
 use fleet_mcp::app::error::Error;
-use fleet_mcp::app::runs::NewRun;
 use fleet_mcp::app::{Fleet, FleetOptions};
 use fleet_mcp::coder::Deleted;
-use fleet_mcp::coder::exec::Inherited;
+use fleet_mcp::coder::exec::Command;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::{AgentId, RunId};
 use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunChunk, RunEnd, RunState, RunStream};
+use fleet_mcp::store::Store;
 
-use super::{STUBBORN, alive, every_byte};
+use super::{STUBBORN, alive, every_byte, sh};
 use crate::contract::agent_id;
 use crate::harness::{
     LocalSite, Pace, RunningFleet, RunningLocal, Scene, eventually, fleet_options, project,
@@ -65,6 +64,10 @@ impl Home {
         &self.running.fleet
     }
 
+    pub(super) fn store(&self) -> &Store {
+        &self.running.store
+    }
+
     /// As after a clean stop of the server and its next start.
     async fn restarted(self) -> Self {
         let Self { site, local, running, agent } = self;
@@ -84,24 +87,15 @@ impl Home {
     }
 }
 
-pub(super) fn new_run(agent: AgentId, script: &str) -> NewRun {
-    NewRun {
-        agent,
-        purpose: "a test".to_owned(),
-        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        cwd: None,
-        inherited: Inherited::All,
-        env: Vec::new(),
-        stdin: Bytes::new(),
-        timeout: LONG,
-        engine: None,
-    }
+/// A command of a run that has time enough.
+pub(super) fn script(text: &str) -> Command {
+    Command { timeout: LONG, ..sh(text) }
 }
 
-pub(super) async fn everything(fleet: &Fleet, run: &Run, stream: RunStream) -> Vec<u8> {
+pub(super) async fn everything(store: &Store, run: &Run, stream: RunStream) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
-        let page = fleet.run_output(run.id, stream, all.len() as u64, 300_000).await.unwrap();
+        let page = store.run_output(run.id, stream, all.len() as u64, 300_000).await.unwrap();
         if page.bytes.is_empty() {
             return all;
         }
@@ -109,18 +103,31 @@ pub(super) async fn everything(fleet: &Fleet, run: &Run, stream: RunStream) -> V
     }
 }
 
-pub(super) async fn written(fleet: &Fleet, id: RunId, bytes: u64) -> Run {
-    let mut progress = fleet.run_progress(id).unwrap();
-    progress.wait_for(|run| run.stdout >= bytes).await.unwrap().clone()
+pub(super) async fn written(store: &Store, id: RunId, bytes: u64) -> Run {
+    seen(store, id, |run| run.stdout >= bytes).await
+}
+
+pub(super) async fn ended(store: &Store, id: RunId) -> Run {
+    seen(store, id, Run::is_ended).await
+}
+
+async fn seen(store: &Store, id: RunId, is_it: impl Fn(&Run) -> bool) -> Run {
+    let mut seen = None;
+    eventually("the run is there", async || {
+        seen = store.run_by_id(id).await.unwrap().filter(&is_it);
+        seen.is_some()
+    })
+    .await;
+    seen.unwrap()
 }
 
 #[tokio::test]
 async fn a_run_is_stored_whole_and_then_forgotten_by_its_workspace() {
     let home = Home::new().await;
     let data = every_byte(3 << 20);
-    let new = NewRun { stdin: data.clone(), ..new_run(home.agent, "cat; echo oops >&2; exit 7") };
-    let id = home.fleet().start_run(new).await.unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let command = Command { stdin: data.clone(), ..script("cat; echo oops >&2; exit 7") };
+    let id = home.fleet().test_run_start(home.agent, command).await.unwrap();
+    let run = ended(home.store(), id).await;
     let expected = Run {
         state: run.state.clone(),
         stdout: 3 << 20,
@@ -129,10 +136,10 @@ async fn a_run_is_stored_whole_and_then_forgotten_by_its_workspace() {
         ..run.clone()
     };
     assert_eq!((&run, run.state.end()), (&expected, Some(&RunEnd::Exited { code: 7 })));
-    assert!(everything(home.fleet(), &run, RunStream::Stdout).await == data);
-    assert_eq!(everything(home.fleet(), &run, RunStream::Stderr).await, b"oops\n");
+    assert!(everything(home.store(), &run, RunStream::Stdout).await == data);
+    assert_eq!(everything(home.store(), &run, RunStream::Stderr).await, b"oops\n");
     eventually("the workspace forgets it", async || {
-        home.fleet().run_show(id).await.unwrap().is_cleared && home.runs_in_workspace().is_empty()
+        home.store().run_by_id(id).await.unwrap().unwrap().is_cleared && home.runs_in_workspace().is_empty()
     })
     .await;
     home.stop().await;
@@ -143,14 +150,14 @@ async fn of_a_run_that_writes_too_much_the_beginning_is_kept_and_the_rest_counte
     let home = Home::new().await;
     let id = home
         .fleet()
-        .start_run(new_run(home.agent, "head -c 12000000 /dev/zero; echo end >&2"))
+        .test_run_start(home.agent, script("head -c 12000000 /dev/zero; echo end >&2"))
         .await
         .unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let run = ended(home.store(), id).await;
     assert_eq!((run.stdout, run.stderr), (12_000_000, 4));
-    let kept = everything(home.fleet(), &run, RunStream::Stdout).await;
+    let kept = everything(home.store(), &run, RunStream::Stdout).await;
     assert!(kept.len() as u64 == KEPT_OUTPUT && kept.iter().all(|byte| *byte == 0));
-    let page = home.fleet().run_output(id, RunStream::Stdout, KEPT_OUTPUT - 2, 100).await.unwrap();
+    let page = home.store().run_output(id, RunStream::Stdout, KEPT_OUTPUT - 2, 100).await.unwrap();
     assert_eq!((page.bytes, page.kept, page.written), (vec![0, 0], KEPT_OUTPUT, 12_000_000));
     home.stop().await;
 }
@@ -162,34 +169,34 @@ const FLOOD: &str = "n=0; while [ $n -lt 1000 ]; do echo $n; n=$((n + 1)); done;
 async fn a_flood_takes_little_of_the_disk_and_is_counted_to_its_last_byte() {
     let home = Home::new().await;
     let marker = home.site.directory.path().join("go");
-    let script = format!("{FLOOD}; echo end >&2; while ! [ -e {} ]; do sleep 0.05; done", marker.display());
-    let id = home.fleet().start_run(new_run(home.agent, &script)).await.unwrap();
-    let mut progress = home.fleet().run_progress(id).unwrap();
-    progress.wait_for(|run| run.stderr == 4).await.unwrap();
+    let text = format!("{FLOOD}; echo end >&2; while ! [ -e {} ]; do sleep 0.05; done", marker.display());
+    let id = home.fleet().test_run_start(home.agent, script(&text)).await.unwrap();
+    seen(home.store(), id, |run| run.stderr == 4).await;
     let held = home.runs_in_workspace().into_iter().map(|run| run.join("out").metadata().unwrap().len());
     let held: Vec<u64> = held.collect();
     assert!(held.len() == 1 && (KEPT_OUTPUT..=2 * KEPT_OUTPUT).contains(&held[0]), "{held:?}");
     std::fs::write(&marker, "").unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let run = ended(home.store(), id).await;
     let lines: String = (0..1_000).map(|n| format!("{n}\n")).collect();
     assert_eq!((run.stdout, run.stderr), (60_000_000 + lines.len() as u64, 4));
-    let kept = everything(home.fleet(), &run, RunStream::Stdout).await;
+    let kept = everything(home.store(), &run, RunStream::Stdout).await;
     assert!(kept.len() as u64 == KEPT_OUTPUT && kept.starts_with(lines.as_bytes()));
     home.stop().await;
 }
 
 /// Cancels a run that resists once it runs; gives it as it ended, and what it said of its processes.
-pub(super) async fn stubborn_canceled(fleet: &Fleet, agent: AgentId) -> (Run, String) {
-    let id = fleet.start_run(new_run(agent, STUBBORN)).await.unwrap();
+pub(super) async fn stubborn_canceled(running: &RunningFleet, agent: AgentId) -> (Run, String) {
+    let (fleet, store) = (&running.fleet, &running.store);
+    let id = fleet.test_run_start(agent, script(STUBBORN)).await.unwrap();
     let said = loop {
-        let run = written(fleet, id, 6).await;
-        let said = String::from_utf8(everything(fleet, &run, RunStream::Stdout).await).unwrap();
+        let run = written(store, id, 6).await;
+        let said = String::from_utf8(everything(store, &run, RunStream::Stdout).await).unwrap();
         if said.contains("ready") {
             break said;
         }
     };
-    fleet.cancel_run(id).await.unwrap();
-    let run = fleet.wait_run(id, LONG).await.unwrap();
+    fleet.test_run_cancel(id).await.unwrap();
+    let run = ended(store, id).await;
     assert_eq!(run.state.end(), Some(&RunEnd::Canceled));
     (run, said)
 }
@@ -197,13 +204,13 @@ pub(super) async fn stubborn_canceled(fleet: &Fleet, agent: AgentId) -> (Run, St
 #[tokio::test]
 async fn a_canceled_run_ends_with_all_its_processes() {
     let home = Home::new().await;
-    let (run, said) = stubborn_canceled(home.fleet(), home.agent).await;
+    let (run, said) = stubborn_canceled(&home.running, home.agent).await;
     let pids: Vec<&str> = said.lines().filter(|line| *line != "ready").collect();
     let client = home.local.client();
     let workspace = client.workspace_by_name("me", "one", Deleted::Exclude).await.unwrap();
     assert_eq!(alive(&client, agent_id(&workspace), &pids).await, "");
-    let again = home.fleet().cancel_run(run.id).await.unwrap();
-    assert_eq!(again.state, run.state);
+    home.fleet().test_run_cancel(run.id).await.unwrap();
+    assert_eq!(ended(home.store(), run.id).await.state, run.state);
     home.stop().await;
 }
 
@@ -211,34 +218,33 @@ async fn a_canceled_run_ends_with_all_its_processes() {
 async fn a_run_outlives_the_server_and_is_followed_on_by_the_next_one() {
     let home = Home::new().await;
     let marker = home.site.directory.path().join("go");
-    let script = format!("echo before; while ! [ -e {} ]; do sleep 0.05; done; echo after", marker.display());
-    let id = home.fleet().start_run(new_run(home.agent, &script)).await.unwrap();
-    written(home.fleet(), id, 7).await;
+    let text = format!("echo before; while ! [ -e {} ]; do sleep 0.05; done; echo after", marker.display());
+    let id = home.fleet().test_run_start(home.agent, script(&text)).await.unwrap();
+    written(home.store(), id, 7).await;
     let home = home.restarted().await;
-    eventually("the run is followed again", async || home.fleet().run_progress(id).is_some()).await;
     std::fs::write(&marker, "").unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let run = ended(home.store(), id).await;
     assert_eq!(run.state.end(), Some(&RunEnd::Exited { code: 0 }));
-    assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"before\nafter\n");
+    assert_eq!(everything(home.store(), &run, RunStream::Stdout).await, b"before\nafter\n");
     home.stop().await;
 }
 
 #[tokio::test]
 async fn a_run_is_lost_with_its_workspace_and_says_so() {
     let home = Home::new().await;
-    let id = home.fleet().start_run(new_run(home.agent, "echo hello; sleep 300")).await.unwrap();
-    written(home.fleet(), id, 6).await;
+    let id = home.fleet().test_run_start(home.agent, script("echo hello; sleep 300")).await.unwrap();
+    written(home.store(), id, 6).await;
     home.running.stop_agent("one").await.unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let run = ended(home.store(), id).await;
     let Some(RunEnd::Lost { reason }) = run.state.end() else { panic!("{run:?}") };
     assert!(
         ["its workspace was stopped", "it was terminated from outside, possibly by a stop of its workspace"]
             .contains(&reason.as_str()),
         "{reason}"
     );
-    assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"hello\n");
+    assert_eq!(everything(home.store(), &run, RunStream::Stdout).await, b"hello\n");
     home.running.becomes("one", AgentStatus::Stopped).await;
-    let refused = home.fleet().start_run(new_run(home.agent, "true")).await.unwrap_err();
+    let refused = home.fleet().test_run_start(home.agent, script("true")).await.unwrap_err();
     assert!(matches!(refused, Error::NotReady { .. }), "{refused}");
     home.stop().await;
 }
@@ -250,10 +256,9 @@ async fn a_run_that_cannot_start_fails_with_the_reason() {
     std::fs::remove_dir_all(&runs).unwrap();
     std::fs::write(&runs, "in the way").unwrap();
     // Without that directory the runs go below HOME, which is this user's own.
-    let bad = NewRun { argv: vec![], ..new_run(home.agent, "") };
-    let refused = home.fleet().start_run(bad).await.unwrap_err();
+    let refused = home.fleet().test_run_start(home.agent, Command::new([""; 0])).await.unwrap_err();
     assert_eq!(refused.to_string(), "the command cannot be run: there is no program");
-    let unknown = home.fleet().run_show(RunId::fresh()).await.unwrap_err();
+    let unknown = home.fleet().test_run_cancel(RunId::fresh()).await.unwrap_err();
     assert!(matches!(unknown, Error::RunNotFound(_)), "{unknown}");
     home.stop().await;
 }

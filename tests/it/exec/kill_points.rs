@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::fleet::{Home, everything, new_run};
+use super::fleet::{Home, everything, script};
 use crate::harness::{RunningFleet, RunningLocal, client, eventually, fleet_options};
 
 /// Notes that it ran, and then writes a line whenever it is let: `$1` is the folder of its signs.
@@ -54,9 +54,9 @@ async fn a_control_plane() {
     fleet.start(&CancellationToken::new(), &TaskTracker::new());
     eventually("the fleet has seen Coder", async || fleet.board().now().observed_at.is_some()).await;
     let agent = fleet.board().now().by_name("one").unwrap().agent.id;
-    let mut new = new_run(agent, SCRIPT);
-    new.argv.extend(["sh".to_owned(), signs.display().to_string()]);
-    let id = fleet.start_run(new).await.unwrap();
+    let mut command = script(SCRIPT);
+    command.argv.extend(["sh".to_owned(), signs.display().to_string()]);
+    let id = fleet.test_run_start(agent, command).await.unwrap();
     std::fs::write(signs.join("fresh"), id.to_string()).unwrap();
     std::fs::rename(signs.join("fresh"), signs.join("run")).unwrap();
     std::future::pending::<()>().await;
@@ -92,12 +92,12 @@ async fn killed(kill_point: &str, when: impl AsyncFnOnce(&Signs, &mut Child)) ->
     assert_eq!(known.len(), 1);
     let id = known[0].id;
     assert!(signs.run().is_none_or(|told| told == id));
-    eventually("the run is over and cleared", async || next.fleet.run_show(id).await.unwrap().is_cleared)
-        .await;
-    let run = next.fleet.run_show(id).await.unwrap();
+    let known = async || next.store.run_by_id(id).await.unwrap().unwrap();
+    eventually("the run is over and cleared", async || known().await.is_cleared).await;
+    let run = known().await;
     if run.state.end() == Some(&RunEnd::Exited { code: 9 }) {
-        assert_eq!(everything(&next.fleet, &run, RunStream::Stdout).await, LINES);
-        assert_eq!(everything(&next.fleet, &run, RunStream::Stderr).await, LINES);
+        assert_eq!(everything(&next.store, &run, RunStream::Stdout).await, LINES);
+        assert_eq!(everything(&next.store, &run, RunStream::Stderr).await, LINES);
     }
     let ran = signs.lines("ran");
     next.stop().await;

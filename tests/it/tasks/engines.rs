@@ -9,7 +9,7 @@ use crate::harness::Crew;
 async fn project_engine_is_used_and_auto_probes_the_workspace() {
     let crew = Crew::with("one").await;
     let state = crew.running.fleet.board().now().by_name("one").unwrap().clone();
-    let asked = async |word| crew.running.fleet.engine_in(&state, word).await;
+    let asked = async |word| crew.running.fleet.test_engine_in(&state, word).await;
     assert_eq!(asked(Some("demo")).await.unwrap(), EngineWord::Demo);
     let unknown = asked(Some("nope")).await.unwrap_err();
     let told = "agent 'one' has no engine: there is no engine 'nope'; there are: auto, claude, codex, \

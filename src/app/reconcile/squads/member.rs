@@ -9,7 +9,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::domain::id::TaskId;
-use crate::domain::run::{Run, RunStream};
+use crate::domain::run::{CancelCause, Run, RunStream};
 use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::{EndState, Task};
 use crate::domain::text::cut;
@@ -57,7 +57,7 @@ impl Fleet {
     /// one by the cancel itself.
     async fn member_follow(&self, task: TaskId, run: Run) -> Result<Option<MemberEnd>, Error> {
         if self.member_is_canceled(task).await? {
-            self.cancel_run(run.id).await?;
+            self.run_cancel(run.id, CancelCause::Request).await?;
         }
         loop {
             // Subscribe before the read, so that no end is missed in between.
