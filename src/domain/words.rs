@@ -12,6 +12,7 @@ macro_rules! words {
 
         impl $name {
             /// Every state that Coder is known to use here.
+            #[cfg(test)]
             pub const KNOWN: &'static [&'static str] = &[$($word),+];
 
             pub fn from_word(word: &str) -> Self {

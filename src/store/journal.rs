@@ -45,20 +45,9 @@ impl Store {
         tx.commit().await?;
         Ok(added)
     }
-
-    /// One page of an agent's history, newest first by instant, then by id.
-    pub async fn journal_page(
-        &self,
-        agent: AgentId,
-        kind: Option<HistoryKind>,
-        page: PageRequest,
-    ) -> Result<Page<HistoryEntry>, StoreError> {
-        let mut read = self.read.begin().await?;
-        Ok(page_of(&mut read, agent, kind, page).await?)
-    }
 }
 
-/// Like `journal_page`, in the caller's transaction.
+/// One page of an agent's history, newest first by instant, then by id, in the caller's transaction.
 pub(super) async fn page_of(
     connection: &mut DbConnection,
     agent: AgentId,

@@ -122,8 +122,13 @@ async fn history_stays_readable_by_name_after_the_deletion() {
     scene.running.delete("one").await.unwrap();
     scene.running.is_gone("one").await;
     let agent = scene.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
-    let page =
-        scene.running.store.journal_page(agent.id, None, PageRequest::parse(1, 20).unwrap()).await.unwrap();
+    let page = scene
+        .running
+        .store
+        .history_page(agent.id, None, PageRequest::parse(1, 20).unwrap())
+        .await
+        .unwrap()
+        .page;
     let kinds: Vec<(HistoryKind, &str)> =
         page.items.iter().map(|e| (e.kind(), e.line().message.as_str())).collect();
     let unsaved = "agent 'one' is being deleted; its work was not saved: pty_connect: Coder answered 404: Route \

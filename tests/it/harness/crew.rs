@@ -160,7 +160,8 @@ impl Crew {
     pub(crate) async fn tasks(&self, name: &str) -> Vec<(String, String, Option<String>)> {
         let agent = self.running.store.agent_newest_by_name(name).await.unwrap().unwrap();
         let page = PageRequest::parse(1, 100).unwrap();
-        let page = self.running.store.journal_page(agent.id, Some(HistoryKind::Task), page).await.unwrap();
+        let page =
+            self.running.store.history_page(agent.id, Some(HistoryKind::Task), page).await.unwrap().page;
         let row = |entry: &fleet_mcp::domain::history::HistoryEntry| {
             let outcome = entry.outcome().map(str::to_owned);
             (entry.state().to_owned(), entry.line().message.clone(), outcome)

@@ -100,7 +100,7 @@ async fn a_deleted_agent_frees_its_name_and_its_history_stays_with_it() {
     assert_eq!(store.agent_newest_by_name("phoenix").await.unwrap(), Some(with_revision(&second, 3)));
     assert_eq!(store.agents_live().await.unwrap(), vec![with_revision(&second, 3)]);
     assert_eq!(store.agents_changed_after(1).await.unwrap(), vec![deleted, with_revision(&second, 3)]);
-    assert_eq!(store.journal_page(first.id, None, page(1, 10)).await.unwrap().total_count, 1);
+    assert_eq!(store.history_page(first.id, None, page(1, 10)).await.unwrap().page.total_count, 1);
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn discarding_forgets_everything_of_an_agent_without_a_workspace() {
     store.agent_discard(agent.id).await.unwrap();
     assert_eq!(store.agent_newest_by_name("never-built").await.unwrap(), None);
     assert_eq!(store.operation_by_id(operation.id).await.unwrap(), None);
-    assert_eq!(store.journal_page(agent.id, None, page(1, 10)).await.unwrap().total_count, 0);
+    assert_eq!(store.history_page(agent.id, None, page(1, 10)).await.unwrap().page.total_count, 0);
     assert_eq!(store.metadata_live().await.unwrap(), vec![]);
     assert_eq!(store.revision().await.unwrap(), 1, "its revision is not given out again");
     let again = store.agent_create(&agent, &operation, Some(&first_task), Some(&key)).await.unwrap();

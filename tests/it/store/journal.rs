@@ -29,10 +29,10 @@ async fn an_entry_is_recorded_once_and_read_back_whole() {
     assert_eq!(home.store.journal_add(&reports).await.unwrap(), 0);
     let (task, report) = (task.history(), HistoryEntry::Report(report));
 
-    let all = home.store.journal_page(agent.id, None, page(1, 20)).await.unwrap();
+    let all = home.store.history_page(agent.id, None, page(1, 20)).await.unwrap().page;
     assert_eq!((all.items, all.total_count), (vec![report.clone(), task.clone()], 2));
     for (kind, expected) in [(HistoryKind::Task, task), (HistoryKind::Report, report)] {
-        let some = home.store.journal_page(agent.id, Some(kind), page(1, 20)).await.unwrap();
+        let some = home.store.history_page(agent.id, Some(kind), page(1, 20)).await.unwrap().page;
         assert_eq!((some.items, some.total_count), (vec![expected], 1));
     }
     assert_eq!(home.store.integrity().await.unwrap(), Vec::<String>::new());
@@ -45,7 +45,7 @@ async fn batch_with_an_unknown_agent_is_rejected_as_a_whole() {
     let stranger = super::agent("stranger");
     let entries = [report(&agent, "good", 1), report(&stranger, "bad", 1)];
     assert!(home.store.journal_add(&entries).await.is_err());
-    assert_eq!(home.store.journal_page(agent.id, None, page(1, 20)).await.unwrap().total_count, 0);
+    assert_eq!(home.store.history_page(agent.id, None, page(1, 20)).await.unwrap().page.total_count, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +127,7 @@ async fn pages_match_the_model(drawn: Vec<(bool, i64, u128)>, size: i64) {
         all.sort_by_key(|entry| std::cmp::Reverse((entry.line().created_at, entry.id())));
         for number in 1..=(all.len() as i64 / size + 2) {
             let request = page(number, size);
-            let found = home.store.journal_page(agent.id, kind, request).await.unwrap();
+            let found = home.store.history_page(agent.id, kind, request).await.unwrap().page;
             assert_eq!(found, request.of(&all));
         }
     }

@@ -102,7 +102,7 @@ async fn a_damaged_database_is_refused_and_the_newest_backup_named() {
 
     fs::copy(&backup, &options.path).unwrap();
     let restored = Store::open(&options).await.unwrap();
-    let journal = restored.journal_page(agent.id, None, page(1, 1)).await.unwrap();
+    let journal = restored.history_page(agent.id, None, page(1, 1)).await.unwrap().page;
     assert_eq!(journal.total_count, 500, "the advice works");
 }
 

@@ -61,7 +61,7 @@ async fn a_rescue_only_moves_forward_and_its_end_is_told_in_the_history_once() {
         let read = home.store.rescue_by_id(rescue.id).await.unwrap().unwrap();
         assert_eq!(read, Rescue { outcome: end.clone(), ..rescue });
     }
-    let told = home.store.journal_page(agent.id, Some(HistoryKind::Report), page(1, 10)).await.unwrap();
+    let told = home.store.history_page(agent.id, Some(HistoryKind::Report), page(1, 10)).await.unwrap().page;
     let told: Vec<&str> = told.items.iter().map(|entry| entry.line().message.as_str()).collect();
     assert_eq!(told, ["saved", "saved", "saved"]);
 }

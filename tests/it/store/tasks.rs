@@ -340,7 +340,7 @@ async fn a_deleted_agent_leaves_no_task_open_and_its_history_stays() {
     let task = given(&agent, "a", 1);
     home.queued(&task).await;
     home.store.agent_delete(agent.id, at(2)).await.unwrap();
-    let history = home.store.journal_page(agent.id, None, page(1, 20)).await.unwrap().items;
+    let history = home.store.history_page(agent.id, None, page(1, 20)).await.unwrap().page.items;
     let shown: Vec<_> = history.iter().map(|entry| (entry.state(), entry.outcome())).collect();
     assert_eq!(shown, [("canceled", Some("the agent was deleted"))]);
     let late = home.store.task_accept(&given(&agent, "b", 3), QUEUE, None).await;

@@ -173,7 +173,7 @@ async fn working_reported_for_ever_by_a_dead_process_is_not_believed() {
     eventually("the report is known", async || {
         let agent = scene.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
         let page = fleet_mcp::domain::page::PageRequest::parse(1, 20).unwrap();
-        let page = scene.running.store.journal_page(agent.id, None, page).await.unwrap();
+        let page = scene.running.store.history_page(agent.id, None, page).await.unwrap().page;
         page.items.iter().any(|entry| entry.line().message == "Still at it")
     })
     .await;

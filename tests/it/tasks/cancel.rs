@@ -34,8 +34,14 @@ async fn reports_an_interruption(crew: &Crew) {
     let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
     let page = PageRequest::parse(1, 100).unwrap();
     eventually("the interruption is reported", async || {
-        let reports =
-            crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap().items;
+        let reports = crew
+            .running
+            .store
+            .history_page(agent.id, Some(HistoryKind::Report), page)
+            .await
+            .unwrap()
+            .page
+            .items;
         assert!(reports.iter().all(|report| report.state() != "failure"), "{reports:?}");
         reports[0].line().message == "Interrupted on request."
     })

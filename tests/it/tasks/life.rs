@@ -250,7 +250,7 @@ async fn every_report_of_quick_tasks_belongs_to_its_task() {
     let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
     let entries = async || {
         let page = PageRequest::parse(1, 100).unwrap();
-        crew.running.store.journal_page(agent.id, None, page).await.unwrap().items
+        crew.running.store.history_page(agent.id, None, page).await.unwrap().page.items
     };
     eventually("the last report has come", async || {
         entries().await.iter().any(|entry| entry.state() == "complete" && entry.line().message == "7")

@@ -75,7 +75,7 @@ async fn a_claim_ends_the_task_and_stands_in_its_history() {
     assert!(ended.stage.verified().is_some(), "its run had ended too");
     let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
     let page = PageRequest::parse(1, 100).unwrap();
-    let page = crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap();
+    let page = crew.running.store.history_page(agent.id, Some(HistoryKind::Report), page).await.unwrap().page;
     let own = page.items.iter().filter(|entry| entry.line().message == "in one sentence");
     let own: Vec<_> = own.map(|entry| (entry.state(), entry.task_id(), entry.uri())).collect();
     let uri = Some("https://forge.example/commit/1");

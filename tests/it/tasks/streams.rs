@@ -84,6 +84,6 @@ async fn reports_of_coder(crew: &Crew, workspace: Uuid) -> BTreeSet<Uuid> {
 async fn reports_in_history(crew: &Crew) -> Vec<Uuid> {
     let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
     let page = PageRequest::parse(1, 100).unwrap();
-    let page = crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap();
+    let page = crew.running.store.history_page(agent.id, Some(HistoryKind::Report), page).await.unwrap().page;
     page.items.into_iter().map(|entry| entry.id()).collect()
 }
