@@ -35,6 +35,7 @@ pub mod tasks;
 mod test_doors;
 pub mod tokens;
 mod usage;
+pub mod waiting;
 mod workspace_exec;
 mod workspace_facts;
 
@@ -125,7 +126,7 @@ struct FleetInner {
     poll_nudge: Notify,
     /// Triggers a poll even during a back-off.
     poll_force: Notify,
-    /// Cancels the waits of callers at shutdown.
+    /// Ends all waits at shutdown.
     stopping: CancellationToken,
     /// Wakes the executor of operations; the number only grows.
     operations: watch::Sender<u64>,
@@ -185,11 +186,6 @@ impl Fleet {
     /// Where workspaces run, which decides what a stop of the server does to them.
     pub fn hosting(&self) -> &Hosting {
         &self.options().hosting
-    }
-
-    /// Whether the server is shutting down, which ends all waits.
-    pub fn is_stopping(&self) -> bool {
-        self.0.stopping.is_cancelled()
     }
 
     pub fn board(&self) -> &Board {

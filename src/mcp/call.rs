@@ -9,9 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::app::Fleet;
 use crate::app::caller::Caller;
-
-/// Often enough to show progress, rarely enough not to flood logs.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+use crate::app::waiting::PROGRESS_INTERVAL;
 
 #[derive(Debug)]
 pub(super) struct Call {

@@ -11,6 +11,7 @@ use crate::app::caller::{AgentPermit, Caller};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
+use crate::app::waiting::either;
 use crate::domain::access::Action;
 use crate::domain::agent::{AgentStatus, Attention};
 use crate::domain::id::{AgentId, OperationId};
@@ -123,26 +124,18 @@ impl Fleet {
         &self,
         id: OperationId,
         agent: AgentId,
-        wait: Duration,
+        limit: Duration,
     ) -> Result<(), Error> {
-        if wait.is_zero() {
+        if limit.is_zero() {
             return Ok(());
         }
-        let deadline = tokio::time::Instant::now() + wait;
-        let mut operations = self.0.operations.subscribe();
-        let mut changes = self.board().changes();
+        let wait = self.wait(limit);
+        let (mut operations, mut changes) = (self.0.operations.subscribe(), self.board().changes());
         loop {
-            operations.mark_unchanged();
-            changes.mark_unchanged();
             let operation = self.store().operation_by_id(id).await?;
-            if operation.is_none_or(|operation| self.is_settled(&operation, agent)) {
+            let is_settled = operation.is_none_or(|operation| self.is_settled(&operation, agent));
+            if is_settled || !wait.goes_on(either(operations.changed(), changes.changed())).await {
                 return Ok(());
-            }
-            tokio::select! {
-                _ = operations.changed() => {}
-                _ = changes.changed() => {}
-                () = tokio::time::sleep_until(deadline) => return Ok(()),
-                () = self.0.stopping.cancelled() => return Ok(()),
             }
         }
     }

@@ -282,10 +282,8 @@ impl Fleet {
         id: OperationId,
         limit: Duration,
     ) -> Result<Option<Operation>, Error> {
-        let mut changes = self.0.operations.subscribe();
-        let deadline = tokio::time::Instant::now() + limit;
+        let (wait, mut changes) = (self.wait(limit), self.0.operations.subscribe());
         loop {
-            changes.mark_unchanged();
             let operation = self.store().operation_by_id(id).await?;
             match operation {
                 Some(operation) if operation.is_ended() || is_followed(&operation) => {
@@ -294,7 +292,7 @@ impl Fleet {
                 Some(_) => {}
                 None => return Ok(None),
             }
-            if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
+            if !wait.goes_on(changes.changed()).await {
                 return Ok(None);
             }
         }

@@ -26,7 +26,7 @@ impl Fleet {
         let mut changes = self.board().changes();
         let since = request.cursor.unwrap_or(*changes.borrow());
         let watched = self.watched(&request.names).await?;
-        let deadline = tokio::time::Instant::now() + request.timeout;
+        let wait = self.wait(request.timeout);
         loop {
             let revision = *changes.borrow_and_update();
             let changed = self.agents_changed(since, &watched).await?;
@@ -34,12 +34,7 @@ impl Fleet {
                 let changed = self.with_unchanged(request.until, changed, &watched).await?;
                 return Ok(WaitResult { changed, cursor: revision, timed_out: false });
             }
-            let has_changed = tokio::select! {
-                _ = changes.changed() => true,
-                () = tokio::time::sleep_until(deadline) => false,
-                () = self.0.stopping.cancelled() => false,
-            };
-            if !has_changed {
+            if !wait.goes_on(changes.changed()).await {
                 let changed = self.agents_changed(since, &watched).await?;
                 let changed = self.with_unchanged(request.until, changed, &watched).await?;
                 return Ok(WaitResult { changed, cursor: revision, timed_out: true });

@@ -1,11 +1,9 @@
 //! Delivers tasks to agents: one worker per agent with work.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::future::select;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +12,7 @@ use super::pool::{Next, Pauses, Pool};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
+use crate::app::waiting::either;
 use crate::domain::agent::AgentStatus;
 use crate::domain::app::AppSeen;
 use crate::domain::id::{AgentId, TaskId};
@@ -88,7 +87,7 @@ impl Fleet {
         let mut pool = TaskPool::new("task", Pauses::of(self.limits()), stop);
         let permits = Arc::new(Semaphore::new(PARALLEL));
         let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
-        while pool.turn(select(pin!(changes.changed()), pin!(tasks.changed()))).await {
+        while pool.turn(either(changes.changed(), tasks.changed())).await {
             for state in self.board().now().agents.values() {
                 pool.start_or_wake(self, state, &permits);
             }

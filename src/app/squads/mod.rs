@@ -13,7 +13,7 @@ use crate::domain::squad::{ExecutionMode, Squad, StateMode};
 use crate::engine::EngineWord;
 
 pub use output::{OutputPage, SquadOutput};
-pub use status::SquadOverview;
+pub use status::{SquadOverview, SquadWait};
 
 /// The settings of squads.
 #[derive(Debug, Clone)]

@@ -10,6 +10,7 @@ use crate::app::Fleet;
 use crate::app::caller::{AuditedCall, Caller};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
+use crate::app::waiting::{PROGRESS_INTERVAL, Wait};
 use crate::domain::access::{Action, Target};
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::SquadId;
@@ -32,6 +33,32 @@ pub struct SquadOverview {
     pub pending: Vec<(Arc<AgentState>, Task)>,
     /// The caller's squads of the last day, newest first.
     pub squads: Vec<SquadSummary>,
+}
+
+/// A wait for the end of a squad, which shows the progress meanwhile.
+#[derive(Debug)]
+pub struct SquadWait<'a> {
+    fleet: &'a Fleet,
+    caller: &'a Caller,
+    id: SquadId,
+    wait: Wait<'a>,
+    seen: Option<SquadProgress>,
+}
+
+impl SquadWait<'_> {
+    /// The progress: at once, at intervals and after each change; none when the wait is over.
+    pub async fn next(&mut self) -> Result<Option<SquadProgress>, Error> {
+        let now = match self.seen {
+            None => self.fleet.squad_progress(self.caller, self.id).await?,
+            Some(seen) if seen.is_over() || self.wait.is_over() => return Ok(None),
+            Some(seen) => {
+                let limit = self.wait.at_most(PROGRESS_INTERVAL);
+                self.fleet.squad_await_progress(self.caller, self.id, (seen, limit)).await?
+            }
+        };
+        self.seen = Some(now);
+        Ok(self.seen)
+    }
 }
 
 impl Fleet {
@@ -78,66 +105,51 @@ impl Fleet {
         Ok(SquadShown { squad, outputs })
     }
 
-    /// The limit of a blocking call.
-    pub fn squad_longest_wait(&self) -> Option<Duration> {
-        self.options().squads.longest_wait
-    }
-
     /// Whether members keep their conversations.
     pub fn squad_state_mode(&self) -> StateMode {
         self.options().squads.state_mode
     }
 
-    pub async fn squad_progress(&self, caller: &Caller, id: SquadId) -> Result<SquadProgress, Error> {
+    async fn squad_progress(&self, caller: &Caller, id: SquadId) -> Result<SquadProgress, Error> {
         self.squad_permitted(caller, Some(id)).await?;
         let found = self.store().squad_progress(id).await?;
         let own = found.filter(|(principal, _)| is_own(caller, principal));
         own.map(|(_, progress)| progress).ok_or_else(|| Error::SquadNotFound(id.to_string()))
     }
 
-    /// Waits until more members have ended than in `seen`, or until the deadline.
-    pub async fn squad_await_progress(
+    /// Waits until one more member has ended, or until the deadline.
+    pub async fn squad_await_change(
         &self,
         caller: &Caller,
         id: SquadId,
-        seen: SquadProgress,
         limit: Duration,
-    ) -> Result<SquadProgress, Error> {
-        self.while_admitted(caller, self.squad_awaited(caller, id, seen, limit)).await
+    ) -> Result<(), Error> {
+        let seen = self.squad_progress(caller, id).await?;
+        self.squad_await_progress(caller, id, (seen, limit)).await.map(drop)
     }
 
-    async fn squad_awaited(
+    /// Waits until all members have ended, or until the configured limit.
+    pub fn squad_wait<'a>(&'a self, caller: &'a Caller, id: SquadId) -> SquadWait<'a> {
+        let wait = self.wait(self.options().squads.longest_wait);
+        SquadWait { fleet: self, caller, id, wait, seen: None }
+    }
+
+    async fn squad_await_progress(
         &self,
         caller: &Caller,
         id: SquadId,
-        seen: SquadProgress,
-        limit: Duration,
+        (seen, limit): (SquadProgress, Duration),
     ) -> Result<SquadProgress, Error> {
-        let deadline = tokio::time::Instant::now() + limit;
-        let mut moved = self.0.squads.subscribe();
-        loop {
-            moved.mark_unchanged();
-            let progress = self.squad_progress(caller, id).await?;
-            if progress != seen || progress.is_over() {
-                return Ok(progress);
+        let (wait, mut moved) = (self.wait(limit), self.0.squads.subscribe());
+        let moved = async {
+            loop {
+                let progress = self.squad_progress(caller, id).await?;
+                if progress != seen || progress.is_over() || !wait.goes_on(moved.changed()).await {
+                    return Ok(progress);
+                }
             }
-            tokio::select! {
-                _ = moved.changed() => {}
-                () = tokio::time::sleep_until(deadline) => return Ok(progress),
-                () = self.0.stopping.cancelled() => return Ok(progress),
-            }
-        }
-    }
-
-    /// Waits until all members have ended, or until the deadline.
-    pub async fn squad_await_end(&self, caller: &Caller, id: SquadId, limit: Duration) -> Result<(), Error> {
-        let deadline = tokio::time::Instant::now() + limit;
-        let mut seen = self.squad_progress(caller, id).await?;
-        while !seen.is_over() && tokio::time::Instant::now() < deadline && !self.is_stopping() {
-            seen =
-                self.squad_await_progress(caller, id, seen, deadline - tokio::time::Instant::now()).await?;
-        }
-        Ok(())
+        };
+        self.while_admitted(caller, moved).await
     }
 
     /// The caller's squad; operators may read all. A squad of another principal is not found.

@@ -1,5 +1,6 @@
 //! Cancels tasks: records the request, escalates step by step, and reports the step that worked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
@@ -10,6 +11,7 @@ use crate::app::agents::audited_call;
 use crate::app::caller::{AgentPermit, Caller, TaskCancel};
 use crate::app::error::Error;
 use crate::app::hooks::point;
+use crate::app::snapshot::AgentState;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Escalation, Task, TaskState};
@@ -26,6 +28,11 @@ enum CancelScope {
 }
 
 impl Fleet {
+    /// The longest time that `task_cancel` takes, apart from the work of the server itself.
+    pub fn task_cancel_longest(&self) -> Duration {
+        self.limits().cancel_answer + self.limits().rest
+    }
+
     pub async fn task_cancel(&self, caller: &Caller, request: CancelTask) -> Result<TaskCanceled, Error> {
         let call = audited_call(caller, TaskCancel, &request.name);
         let accepted = async {
@@ -99,20 +106,14 @@ impl Fleet {
 
     /// Whether the agent becomes idle within the limit; its worker probes it as long as it seems busy.
     async fn becomes_idle(&self, limit: Duration, agent: AgentId) -> bool {
-        let deadline = tokio::time::Instant::now() + limit;
-        let mut polls = self.board().polls();
-        loop {
-            polls.mark_unchanged();
-            let snapshot = self.board().now();
-            if snapshot.by_id(agent).is_none_or(|state| state.agent.sighting.status != AgentStatus::Busy) {
-                return true;
-            }
-            tokio::select! {
-                _ = polls.changed() => {}
-                () = tokio::time::sleep_until(deadline) => return false,
-                () = self.0.stopping.cancelled() => return false,
+        let (wait, mut polls) = (self.wait(limit), self.board().polls());
+        let is_busy = |state: &Arc<AgentState>| state.agent.sighting.status == AgentStatus::Busy;
+        while self.board().now().by_id(agent).is_some_and(is_busy) {
+            if !wait.goes_on(polls.changed()).await {
+                return false;
             }
         }
+        true
     }
 
     /// Waits for the agent to become idle after its work was ended, so that the answer has its final status. Skipped
@@ -127,18 +128,14 @@ impl Fleet {
     }
 
     async fn await_end(&self, agent: AgentId, task: TaskId) -> Result<(), Error> {
-        let deadline = tokio::time::Instant::now() + self.limits().cancel_answer;
-        let mut moved = self.0.tasks.subscribe();
+        let (wait, mut moved) = (self.wait(self.limits().cancel_answer), self.0.tasks.subscribe());
         loop {
-            moved.mark_unchanged();
             let known = self.store().task_by_id(task).await?;
             if known.is_none_or(|task| task.state().is_ended()) {
                 return self.tasks_publish(agent).await;
             }
-            tokio::select! {
-                _ = moved.changed() => {}
-                () = tokio::time::sleep_until(deadline) => return Ok(()),
-                () = self.0.stopping.cancelled() => return Ok(()),
+            if !wait.goes_on(moved.changed()).await {
+                return Ok(());
             }
         }
     }

@@ -1,9 +1,5 @@
 //! The tools for squads: roles, running members, and their results.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
 use super::{About, Effect, Entry};
 use crate::app::error::Error;
 use crate::domain::access::Action;
@@ -18,8 +14,6 @@ use crate::view::squad::{SquadResult, SquadRoles, SquadStatus};
 const CHARS: usize = ANSWER_CHARS - MARGIN;
 /// A page of an output leaves room for its description.
 const PAGE_CHARS: usize = CHARS - 500;
-/// Often enough to show progress, rarely enough not to flood logs.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 /// After this many notifications without news, progress is shown halfway to the next end.
 const QUIET_HALFWAY: f64 = 20.0;
 
@@ -76,8 +70,7 @@ async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus
     match input.into_query()? {
         SquadQuery::Overview => Ok(SquadStatus::from(&fleet.squad_overview(caller).await?)),
         SquadQuery::One { squad, wait } => {
-            let seen = fleet.squad_progress(caller, squad).await?;
-            call.reporting(wait, fleet.squad_await_progress(caller, squad, seen, wait)).await?;
+            call.reporting(wait, fleet.squad_await_change(caller, squad, wait)).await?;
             Ok(SquadStatus::from(&fleet.squad_show(caller, squad, CHARS as u64).await?))
         }
         SquadQuery::Output(request) => {
@@ -88,21 +81,13 @@ async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus
 
 /// The first notification carries the id, so that a disconnected client can continue.
 async fn until_over(call: &Call, id: SquadId) -> Result<(), Error> {
-    let deadline = call.fleet.squad_longest_wait().map(|limit| Instant::now() + limit);
-    let mut seen = call.fleet.squad_progress(&call.caller, id).await?;
-    let mut n_quiet = 0;
-    loop {
-        call.notify(shown(seen, n_quiet), seen.n_members as f64, &progress_text(id, seen)).await;
-        let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if seen.is_over() || is_late || call.fleet.is_stopping() {
-            return Ok(());
-        }
-        let left = deadline.map_or(PROGRESS_INTERVAL, |deadline| deadline - Instant::now());
-        let now =
-            call.fleet.squad_await_progress(&call.caller, id, seen, left.min(PROGRESS_INTERVAL)).await?;
-        n_quiet = if now == seen { n_quiet + 1 } else { 0 };
-        seen = now;
+    let (mut last, mut n_quiet) = (None, 0);
+    let mut wait = call.fleet.squad_wait(&call.caller, id);
+    while let Some(now) = wait.next().await? {
+        n_quiet = if last.replace(now) == Some(now) { n_quiet + 1 } else { 0 };
+        call.notify(shown(now, n_quiet), now.n_members as f64, &progress_text(id, now)).await;
     }
+    Ok(())
 }
 
 /// Progress must grow with every notification, even while no member ends: it approaches the next end and reaches it

@@ -1,7 +1,5 @@
 //! The tools that start and cancel tasks, show messages, and let agents report.
 
-use std::time::Duration;
-
 use super::{About, Effect, Entry};
 use crate::app::error::Error;
 use crate::domain::access::Action;
@@ -9,9 +7,6 @@ use crate::mcp::call::Call;
 use crate::view::log::LogPage;
 use crate::view::request::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};
 use crate::view::task::{CanceledTask, ReportedStatus, StartedTask};
-
-/// The longest duration of a cancel; the client is notified meanwhile.
-const CANCEL_LIMIT: Duration = Duration::from_secs(40);
 
 pub(super) fn tools() -> Vec<Entry> {
     let start = About {
@@ -62,7 +57,8 @@ async fn start_agent_task(call: Call, input: StartTaskInput) -> Result<StartedTa
 
 async fn cancel_agent_task(call: Call, input: CancelTaskInput) -> Result<CanceledTask, Error> {
     let request = input.into_command()?;
-    let canceled = call.reporting(CANCEL_LIMIT, call.fleet.task_cancel(&call.caller, request)).await?;
+    let canceling = call.fleet.task_cancel(&call.caller, request);
+    let canceled = call.reporting(call.fleet.task_cancel_longest(), canceling).await?;
     Ok(CanceledTask::from(&canceled))
 }
 

@@ -1,7 +1,5 @@
 //! Routes for squads: roles, start, and status.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -23,8 +21,6 @@ use crate::web::problem::Problem;
 /// The most of each output per response, and the limit on a whole response.
 const STREAM_BYTES: u64 = 256 << 10;
 const ANSWER_CHARS: usize = 8 << 20;
-/// Longer than any squad; the settings may allow less.
-const NO_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 pub(super) fn routes() -> OpenApiRouter<WebState> {
     OpenApiRouter::default().routes(routes!(start_squad_members, squad_status)).routes(routes!(list_roles))
@@ -60,7 +56,8 @@ async fn start_squad_members(
     let is_async = input.is_async;
     let id = fleet.squad_start(&caller, input.into_command(fleet.squad_state_mode())?).await?;
     if !is_async {
-        fleet.squad_await_end(&caller, id, fleet.squad_longest_wait().unwrap_or(NO_LIMIT)).await?;
+        let mut wait = fleet.squad_wait(&caller, id);
+        while wait.next().await?.is_some() {}
     }
     let shown = fleet.squad_show(&caller, id, STREAM_BYTES).await?;
     Ok((StatusCode::CREATED, Json(bounded(&SquadResult::from(&shown)))))
@@ -77,8 +74,7 @@ async fn squad_status(
     let status = match input.into_query()? {
         SquadQuery::Overview => SquadStatus::from(&fleet.squad_overview(&caller).await?),
         SquadQuery::One { squad, wait } => {
-            let seen = fleet.squad_progress(&caller, squad).await?;
-            fleet.squad_await_progress(&caller, squad, seen, wait).await?;
+            fleet.squad_await_change(&caller, squad, wait).await?;
             SquadStatus::from(&fleet.squad_show(&caller, squad, STREAM_BYTES).await?)
         }
         SquadQuery::Output(request) => {

@@ -198,8 +198,10 @@ async fn a_member_whose_workspace_does_not_answer_for_a_moment_begins_once_it_do
     };
     let request = StartSquad { members: vec![member], metadata: None, request: None };
     let squad = running.fleet.squad_start(&operator(), request).await.unwrap();
-    running.fleet.squad_await_end(&operator(), squad, Duration::from_secs(60)).await.unwrap();
-    let shown = running.fleet.squad_show(&operator(), squad, 1_000).await.unwrap();
+    let operator = operator();
+    let mut wait = running.fleet.squad_wait(&operator, squad);
+    while wait.next().await.unwrap().is_some() {}
+    let shown = running.fleet.squad_show(&operator, squad, 1_000).await.unwrap();
     let [member] = shown.squad.members.as_slice() else { panic!("{shown:?}") };
     assert_eq!(member.status(), MemberStatus::Completed, "{member:?}");
     assert_eq!(proxy.fault_hits(refused), 2);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use chrono::Utc;
-use tokio::time::Instant;
 
 use super::begin::MemberStartError;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
+use crate::app::waiting::either;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::AgentId;
 use crate::domain::operation::{Operation, OperationKind};
@@ -29,13 +29,10 @@ impl Fleet {
         &self,
         agent: AgentId,
     ) -> Result<Arc<AgentState>, MemberStartError> {
-        let deadline = Instant::now() + self.options().build_timeout;
-        let mut polls = self.board().polls();
-        let mut operations = self.0.operations.subscribe();
+        let wait = self.wait(self.options().build_timeout);
+        let (mut polls, mut operations) = (self.board().polls(), self.0.operations.subscribe());
         let mut was_started = false;
         loop {
-            polls.mark_unchanged();
-            operations.mark_unchanged();
             let snapshot = self.board().now();
             let state =
                 snapshot.by_id(agent).ok_or_else(|| MemberStartError::ended("its workspace was deleted"))?;
@@ -48,13 +45,13 @@ impl Fleet {
                 }
                 WorkspaceReadiness::Down => return Err(down(state)),
             }
-            tokio::select! {
-                _ = polls.changed() => {}
-                _ = operations.changed() => {}
-                () = tokio::time::sleep_until(deadline) => {
-                    let name = &state.agent.name;
-                    return Err(MemberStartError::ended(format!("agent '{name}' did not become ready in time")));
+            if !wait.goes_on(either(polls.changed(), operations.changed())).await {
+                let reason = format!("agent '{}' did not become ready in time", state.agent.name);
+                // After a shutdown the next server continues the wait.
+                if self.0.stopping.is_cancelled() {
+                    return Err(MemberStartError::Unresponsive(reason));
                 }
+                return Err(MemberStartError::ended(reason));
             }
         }
     }
