@@ -15,7 +15,7 @@ use crate::domain::name::name_key;
 use crate::domain::operation::{CancelRequest, Operation, OperationEnd, OperationKind, OperationState};
 use crate::domain::page::{Page, PageRequest};
 pub use crate::store::ListedOperation;
-use crate::store::StoreError;
+use crate::store::{Accepted, RequestKey, StoreError};
 
 #[derive(Debug, Clone)]
 pub struct ListOperations {
@@ -59,6 +59,36 @@ impl Fleet {
             !operation.is_ended() && operation.cancel.is_none() && is_start(operation.kind)
         };
         Ok(newest.first().is_some_and(will_start))
+    }
+
+    /// Accepts an operation, or finds the earlier one of the key; none if the agent is being deleted.
+    pub(super) async fn operation_accept(
+        &self,
+        (agent, kind): (AgentId, OperationKind),
+        requester: &str,
+        key: Option<&RequestKey>,
+    ) -> Result<Option<Operation>, Error> {
+        let operation = Operation::accepted(agent, kind, requester, Utc::now());
+        match self.store().operation_accept(&operation, key).await {
+            Ok(Accepted::New) => Ok(Some(operation)),
+            Ok(Accepted::Repeated(earlier)) => Ok(Some(earlier)),
+            Err(StoreError::BeingDeleted) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Accepts an operation that the server itself needs for this action of a caller; false if the agent is being
+    /// deleted.
+    pub(super) async fn operation_for(
+        &self,
+        action: Action,
+        agent: AgentId,
+        kind: OperationKind,
+    ) -> Result<bool, Error> {
+        let no_key = None;
+        let accepted = self.operation_accept((agent, kind), action.name(), no_key).await?;
+        self.nudge_operations();
+        Ok(accepted.is_some())
     }
 
     /// Operations of agents that the caller may manage, newest first.

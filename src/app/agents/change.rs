@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
-
 use super::{ChangeAgent, Mutation, audited_call};
 use crate::app::Fleet;
 use crate::app::caller::{AgentPermit, Caller};
@@ -17,7 +15,6 @@ use crate::domain::agent::{AgentStatus, Attention};
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{Operation, OperationKind, OperationState};
 use crate::domain::task::{Delivery, Task, TaskOrigin};
-use crate::store::{Accepted, StoreError};
 
 /// The changes that go by the same rules.
 #[derive(Debug, Clone, Copy)]
@@ -109,13 +106,10 @@ impl Fleet {
         if open.is_none_or(|operation| has_same_goal(operation, kind)) && is_already_requested(kind, &state) {
             return Ok((state, None));
         }
-        let operation = Operation::accepted(state.agent.id, kind, &call.caller.principal.name, Utc::now());
-        let key = call.request_key(request.request.as_ref());
-        match self.store().operation_accept(&operation, key.as_ref()).await {
-            Ok(Accepted::New) => Ok((state, Some(operation))),
-            Ok(Accepted::Repeated(earlier)) => Ok((state, Some(earlier))),
-            Err(StoreError::BeingDeleted) => Err(Error::BeingDeleted(state.agent.name.to_string())),
-            Err(error) => Err(error.into()),
+        let (key, by) = (call.request_key(request.request.as_ref()), &call.caller.principal.name);
+        match self.operation_accept((state.agent.id, kind), by, key.as_ref()).await? {
+            Some(operation) => Ok((state, Some(operation))),
+            None => Err(Error::BeingDeleted(state.agent.name.to_string())),
         }
     }
 

@@ -8,13 +8,10 @@ use crate::app::agent_app::{DeliveryResult, TaskMessage};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
-use crate::domain::operation::{Operation, OperationKind};
+use crate::domain::access::Action;
+use crate::domain::operation::OperationKind;
 use crate::domain::task::{Channel, Delivery, EndState, Escalation, Task, TaskState};
 use crate::domain::task_plan::{Signaling, ending};
-use crate::store::StoreError;
-
-/// The audited requester of a stop that a cancel escalates to.
-const CANCEL: &str = "cancel_agent_task";
 
 impl Fleet {
     pub(super) async fn task_send(
@@ -103,12 +100,8 @@ impl Fleet {
     pub(super) async fn task_stop_workspace(&self, state: &AgentState) -> Result<TurnResult, Error> {
         let newest = self.store().operations_of(state.agent.id, 1).await?;
         if newest.iter().all(|operation| operation.is_ended()) {
-            let stop = Operation::accepted(state.agent.id, OperationKind::Stop, CANCEL, Utc::now());
-            match self.store().operation_accept(&stop, None).await {
-                // The delete ends the task too.
-                Ok(_) | Err(StoreError::BeingDeleted) => self.nudge_operations(),
-                Err(error) => return Err(error.into()),
-            }
+            // A delete ends the task too.
+            self.operation_for(Action::TaskCancel, state.agent.id, OperationKind::Stop).await?;
         }
         Ok(TurnResult::Pause)
     }

@@ -2,20 +2,15 @@
 
 use std::sync::Arc;
 
-use chrono::Utc;
-
 use super::begin::MemberStartError;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::app::waiting::either;
+use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::AgentId;
-use crate::domain::operation::{Operation, OperationKind};
-use crate::store::StoreError;
-
-/// The audited requester of a start for a member.
-const SQUADS: &str = "start_squad_members";
+use crate::domain::operation::OperationKind;
 
 /// The readiness of a workspace.
 enum WorkspaceReadiness {
@@ -81,16 +76,11 @@ impl Fleet {
     }
 
     async fn member_start_workspace(&self, agent: AgentId) -> Result<(), MemberStartError> {
-        let start = Operation::accepted(agent, OperationKind::Start, SQUADS, Utc::now());
-        let no_key = None;
-        match self.store().operation_accept(&start, no_key).await {
-            Err(StoreError::BeingDeleted) => {
-                return Err(MemberStartError::ended("its workspace is being deleted"));
-            }
-            accepted => accepted?,
-        };
-        self.nudge_operations();
-        Ok(())
+        if self.operation_for(Action::SquadRun, agent, OperationKind::Start).await? {
+            Ok(())
+        } else {
+            Err(MemberStartError::ended("its workspace is being deleted"))
+        }
     }
 }
 
