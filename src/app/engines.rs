@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::Fleet;
 use super::error::Error;
 use super::snapshot::AgentState;
-use crate::coder::exec::{Command, Exit, Inherited};
+use crate::coder::exec::{Command, Exit, Inherited, Output};
 use crate::domain::environment;
 use crate::domain::hosting::Hosting;
 use crate::domain::project::Project;
@@ -115,8 +115,7 @@ impl Fleet {
             inherited: Inherited::Only(&environment::ALLOWED),
             ..Command::new([EngineWord::Codex.word()].into_iter().chain(codex::TRY_SANDBOX))
         };
-        let tried = self.workspace_exec(agent, &state.agent.project).exec(command).await;
-        let tried = tried.map_err(|error| silent(&error.to_string()))?;
+        let tried = self.command_output(state, (agent, command)).await?;
         match tried.exit {
             Exit::Code(0) => {
                 cache.insert(agent, Sandbox::Workspace).await;
@@ -147,21 +146,26 @@ impl Fleet {
             timeout: self.limits().workspace_command,
             ..Command::new(["sh", "-c", LOOK, "engines"].into_iter().chain(names))
         };
-        let workspace_exec = self.workspace_exec(agent, &state.agent.project);
-        let asked = tokio::time::timeout(self.limits().workspace_answer, workspace_exec.exec(command)).await;
-        let output = asked.map_err(|_| silent("no response in time"))?;
-        let output = output.map_err(|error| silent(&error.to_string()))?;
+        let output = self.command_output(state, (agent, command)).await?;
         Ok(listed(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    async fn command_output(
+        &self,
+        state: &AgentState,
+        (agent, command): (Uuid, Command),
+    ) -> Result<Output, Error> {
+        let output = self
+            .workspace_exec(agent, &state.agent.project)
+            .exec(command, self.limits().workspace_answer)
+            .await;
+        output.map_err(|error| Error::CoderUnavailable(format!("the workspace does not respond: {error}")))
     }
 }
 
 fn listed(text: &str) -> HashMap<String, PathBuf> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
     lines.map(|(name, path)| (name.to_owned(), PathBuf::from(path))).collect()
-}
-
-fn silent(why: &str) -> Error {
-    Error::CoderUnavailable(format!("the workspace does not respond: {why}"))
 }
 
 fn unavailable(state: &AgentState, reason: String) -> Error {

@@ -1,5 +1,8 @@
 //! Runs commands in an agent's workspace, inside the project's container if there is one.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::Fleet;
@@ -19,10 +22,26 @@ pub(in crate::app) struct WorkspaceExec<'a> {
     pub(in crate::app) limits: &'a Limits,
 }
 
+/// Why there is no result of a command.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::app) enum WorkspaceExecError {
+    #[error("no response in time")]
+    Late,
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+}
+
 impl WorkspaceExec<'_> {
-    pub(in crate::app) async fn exec(&self, command: Command) -> Result<Output, ExecError> {
+    /// Runs the command and returns its result within the limit, which includes the connection to a workspace that
+    /// may not respond.
+    pub(in crate::app) async fn exec(
+        &self,
+        command: Command,
+        limit: Duration,
+    ) -> Result<Output, WorkspaceExecError> {
         let command = Command { container: self.container.clone(), ..command };
-        self.coder.exec(self.workspace_agent, &command).await
+        let result = timeout(limit, self.coder.exec(self.workspace_agent, &command)).await;
+        Ok(result.map_err(|_| WorkspaceExecError::Late)??)
     }
 }
 

@@ -16,16 +16,15 @@ impl Fleet {
         let limit = self.limits().signal_command;
         let script = format!("{END_FUNCTIONS}{SCRIPT}");
         let command = Command { timeout: limit, ..Command::new(["sh", "-c", &script, "end"]) };
-        match tokio::time::timeout(limit, workspace_exec.exec(command)).await {
-            Ok(Ok(output)) => output.stdout.trim_ascii() == b"gone",
-            Ok(Err(error)) => {
+        match workspace_exec.exec(command, limit).await {
+            Ok(output) => output.stdout.trim_ascii() == b"gone",
+            Err(error) => {
                 tracing::debug!(
                     agent.name = %state.agent.name, %error,
                     "the agent's engine could not be signaled"
                 );
                 false
             }
-            Err(_) => false,
         }
     }
 }

@@ -21,6 +21,8 @@ use crate::engine::{Engine, EngineWord, Request, Session, commands};
 
 /// A CLI that creates a conversation queries its service.
 const OPENING_LIMIT: Duration = Duration::from_secs(60);
+/// Such a command and the connection to a workspace that may not respond.
+const OPENING_ANSWER: Duration = Duration::from_secs(70);
 const LONGEST_REASON: usize = 300;
 
 impl Fleet {
@@ -175,7 +177,8 @@ impl Fleet {
             env: session_creation.environment.clone(),
             ..Command::new(commands::argv(&session_creation))
         };
-        let made = self.workspace_exec(state.workspace_agent()?, &state.agent.project).exec(command).await;
+        let workspace_exec = self.workspace_exec(state.workspace_agent()?, &state.agent.project);
+        let made = workspace_exec.exec(command, OPENING_ANSWER).await;
         let output =
             made.map_err(|error| PrepareError::Later(format!("the chat could not be created: {error}")))?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();

@@ -13,7 +13,7 @@ use super::Fleet;
 use super::error::Error;
 use super::snapshot::AgentState;
 use super::tokens::{self, fresh_text, hash_of};
-use crate::coder::exec::ExecError;
+use super::workspace_exec::WorkspaceExecError;
 use crate::domain::access::{AllowedProjects, signing_agent};
 use crate::domain::id::TokenId;
 use crate::domain::provision::{Callback, MCP_FILE, Provision, ROLE_FILE, TOKEN_FILE, TOKEN_LIFETIME};
@@ -53,9 +53,14 @@ impl From<StoreError> for ProvisionError {
     }
 }
 
-impl From<ExecError> for ProvisionError {
-    fn from(error: ExecError) -> Self {
-        Self(format!("the workspace could not be written to: {error}"))
+impl From<WorkspaceExecError> for ProvisionError {
+    fn from(error: WorkspaceExecError) -> Self {
+        match error {
+            WorkspaceExecError::Late => Self("the workspace does not respond".to_owned()),
+            WorkspaceExecError::Exec(error) => {
+                Self(format!("the workspace could not be written to: {error}"))
+            }
+        }
     }
 }
 

@@ -28,8 +28,7 @@ impl WorkspaceExec<'_> {
             output_limit: OUTPUT_LIMIT,
             ..Command::new(argv)
         };
-        let written = tokio::time::timeout(self.limits.workspace_answer, self.exec(command)).await;
-        let output = written.map_err(|_| ProvisionError("the workspace does not respond".to_owned()))??;
+        let output = self.exec(command, self.limits.workspace_answer).await?;
         read_answer(&String::from_utf8_lossy(&output.stdout), &String::from_utf8_lossy(&output.stderr))
     }
 }

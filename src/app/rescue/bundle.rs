@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::directory::BundleDraft;
-use crate::app::workspace_exec::WorkspaceExec;
-use crate::coder::exec::{Command, ExecError, Output};
+use crate::app::workspace_exec::{WorkspaceExec, WorkspaceExecError};
+use crate::coder::exec::{Command, Output};
 use crate::domain::bundle::is_object_id;
 use crate::domain::rescue::MAX_BYTES;
 use crate::domain::text::{cut, one_line};
@@ -42,7 +42,7 @@ pub(in crate::app) struct Bundle {
 pub(in crate::app) async fn fetch_bundle(
     workspace_exec: &WorkspaceExec<'_>,
     draft: &mut BundleDraft,
-) -> Result<BundleResult, ExecError> {
+) -> Result<BundleResult, WorkspaceExecError> {
     let (max, piece) = (MAX_BYTES.to_string(), PIECE.to_string());
     let make = format!("{}{MAKE}", shell_function());
     let output = run(workspace_exec, ["sh", "-c", &make, "rescue", &max, &piece]).await?;
@@ -69,9 +69,9 @@ pub(in crate::app) async fn fetch_bundle(
 async fn run<const N: usize>(
     workspace_exec: &WorkspaceExec<'_>,
     argv: [&str; N],
-) -> Result<Output, ExecError> {
+) -> Result<Output, WorkspaceExecError> {
     let command = Command { timeout: COMMAND_LIMIT, output_limit: 2 * PIECE, ..Command::new(argv) };
-    workspace_exec.exec(command).await
+    workspace_exec.exec(command, COMMAND_LIMIT).await
 }
 
 /// Writes a piece and returns the number of missing bytes.

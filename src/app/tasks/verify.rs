@@ -5,7 +5,8 @@ use chrono::Utc;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
-use crate::coder::exec::{Command, ExecError, Exit, Inherited, Output};
+use crate::app::workspace_exec::WorkspaceExecError;
+use crate::coder::exec::{Command, Exit, Inherited, Output};
 use crate::domain::app::GitSeen;
 use crate::domain::environment::BASE;
 use crate::domain::run::RunState;
@@ -35,21 +36,18 @@ impl Fleet {
         state: &AgentState,
         task: &Task,
     ) -> Result<Evidence, Error> {
-        let inspected =
-            tokio::time::timeout(self.limits().evidence_answer, self.repository_inspect(state)).await;
-        let reason = match inspected {
-            Ok(Ok(git_seen)) => return Ok(git_seen.map_or(Evidence::Nothing, Evidence::Seen)),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "no response in time".to_owned(),
+        let error = match self.repository_inspect(state).await {
+            Ok(git_seen) => return Ok(git_seen.map_or(Evidence::Nothing, Evidence::Seen)),
+            Err(error) => error,
         };
-        tracing::debug!(agent.name = %state.agent.name, reason, "the work of a task could not be verified");
+        tracing::debug!(agent.name = %state.agent.name, %error, "the work of a task could not be verified");
         Ok(match self.store().run_by_id(task.run()).await?.map(|run| run.state) {
             Some(RunState::Ended { at, .. }) if Utc::now() - at < self.limits().evidence => Evidence::Later,
             Some(RunState::Ended { .. } | RunState::Accepted | RunState::Running) | None => Evidence::Nothing,
         })
     }
 
-    async fn repository_inspect(&self, state: &AgentState) -> Result<Option<GitSeen>, ExecError> {
+    async fn repository_inspect(&self, state: &AgentState) -> Result<Option<GitSeen>, WorkspaceExecError> {
         let Some(agent) = state.live.workspace_agent else { return Ok(None) };
         let script = format!(
             "{}git_off; {BASE_ONLY}; git '{}' && printf '\\000' && git '{}' $FLEET_BASE; exit 0",
@@ -60,7 +58,8 @@ impl Fleet {
         let argv = ["sh", "-c", script.as_str(), "look"];
         let timeout = self.limits().evidence_command;
         let command = Command { inherited: Inherited::Only(&INHERITED), timeout, ..Command::new(argv) };
-        Ok(git_seen(&self.workspace_exec(agent, &state.agent.project).exec(command).await?))
+        let workspace_exec = self.workspace_exec(agent, &state.agent.project);
+        Ok(git_seen(&workspace_exec.exec(command, self.limits().evidence_answer).await?))
     }
 }
 

@@ -96,7 +96,7 @@ impl WorkspaceExec<'_> {
             timeout: self.limits.workspace_command,
             ..Command::new(["sh", "-c", &script, "probe", cwd, &generation, notes, codex])
         };
-        match self.exec(command).await {
+        match self.exec(command, self.limits.workspace_answer).await {
             Ok(output) => read(&output, cwd),
             Err(error) => Err(ProbeError::Silent(error.to_string())),
         }

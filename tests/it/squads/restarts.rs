@@ -4,20 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{SecondsFormat, TimeDelta, Utc};
+use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::squads::{NewMember, StartSquad};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::hosting::{Hosting, Isolation};
-use fleet_mcp::domain::squad::MemberStatus;
+use fleet_mcp::domain::limits::Limits;
+use fleet_mcp::domain::squad::{Member, MemberStatus};
 use fleet_mcp::engine::EngineWord;
 use serde_json::{Value, json};
 
 use super::{SCRIPT, Squads, member};
 use crate::harness::{
-    FalseAnswer, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, Up, When, client,
-    eventually, fleet_options, kill, moments, operator, project, runners_under,
+    FalseAnswer, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, RunningLocal, Up, When,
+    client, eventually, fleet_options, kill, moments, operator, project, runners_under,
 };
 
 const MEMBERS: usize = 3;
+const TERMINAL: &str = "/api/v2/workspaceagents/{agent}/pty";
 
 /// Notes that it ran, and waits until it may go on.
 fn members(squads: &Squads) -> Value {
@@ -168,13 +171,12 @@ async fn a_member_whose_runner_is_killed_ends_with_its_reason_and_the_next_one_r
     assert_eq!((&next["status"], &next["rawStdout"]), (&json!("completed"), &json!("fine\n")));
 }
 
-/// A workspace that is being restarted has another agent than the one that was seen last.
-#[tokio::test]
-async fn a_member_whose_workspace_does_not_answer_for_a_moment_begins_once_it_does() {
+/// A fleet whose requests to Coder pass through a proxy, with one idle agent.
+async fn behind_a_proxy(limits: Limits) -> (LocalSite, RunningLocal, FaultProxy, RunningFleet) {
     let site = LocalSite::new().project(project("setup", None));
     let local = site.start().await;
     let proxy = FaultProxy::start(&local.url).await;
-    let mut options = fleet_options();
+    let mut options = FleetOptions { limits, ..fleet_options() };
     options.engine.word = EngineWord::Demo;
     options.hosting = Hosting::Embedded(Isolation::Enforced);
     let coder = client(&proxy.url(), &local.token);
@@ -182,13 +184,11 @@ async fn a_member_whose_workspace_does_not_answer_for_a_moment_begins_once_it_do
     let running = RunningFleet::start_with(directory, coder, options).await.seen().await;
     running.create("one").await.unwrap();
     running.becomes("one", AgentStatus::Idle).await;
-    let body = r#"{"message":"Resource not found or you do not have access to this resource"}"#.to_owned();
-    let gone = FalseAnswer { status: 404, content_type: "application/json".to_owned(), body };
-    let refused = proxy.fault(Rule {
-        matches: Matches::path("/api/v2/workspaceagents/{agent}/pty"),
-        when: When::First(2),
-        kind: ProxyFault::AnswerBefore(gone),
-    });
+    (site, local, proxy, running)
+}
+
+/// The only member of a squad in that agent, at its end.
+async fn only_member(running: &RunningFleet) -> Member {
     let member = NewMember {
         role: "coder".to_owned(),
         task: "say hello".to_owned(),
@@ -197,14 +197,40 @@ async fn a_member_whose_workspace_does_not_answer_for_a_moment_begins_once_it_do
         agent: Some("one".to_owned()),
     };
     let request = StartSquad { members: vec![member], metadata: None, request: None };
-    let squad = running.fleet.squad_start(&operator(), request).await.unwrap();
-    let operator = operator();
-    let mut wait = running.fleet.squad_wait(&operator, squad);
+    let caller = operator();
+    let squad = running.fleet.squad_start(&caller, request).await.unwrap();
+    let mut wait = running.fleet.squad_wait(&caller, squad);
     while wait.next().await.unwrap().is_some() {}
-    let shown = running.fleet.squad_show(&operator, squad, 1_000).await.unwrap();
-    let [member] = shown.squad.members.as_slice() else { panic!("{shown:?}") };
+    running.fleet.squad_show(&caller, squad, 1_000).await.unwrap().squad.members.remove(0)
+}
+
+/// A workspace that is being restarted has another agent than the one that was seen last.
+#[tokio::test]
+async fn a_member_whose_workspace_does_not_answer_for_a_moment_begins_once_it_does() {
+    let (_site, local, proxy, running) = behind_a_proxy(Limits::NORMAL).await;
+    let body = r#"{"message":"Resource not found or you do not have access to this resource"}"#.to_owned();
+    let gone = FalseAnswer { status: 404, content_type: "application/json".to_owned(), body };
+    let refused = proxy.fault(Rule {
+        matches: Matches::path(TERMINAL),
+        when: When::First(2),
+        kind: ProxyFault::AnswerBefore(gone),
+    });
+    let member = only_member(&running).await;
     assert_eq!(member.status(), MemberStatus::Completed, "{member:?}");
     assert_eq!(proxy.fault_hits(refused), 2);
+    running.stop().await;
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_member_whose_workspace_stays_silent_fails_within_the_limits() {
+    let second = Duration::from_secs(1);
+    let limits = Limits { workspace_answer: second, member_silence: second, ..Limits::NORMAL };
+    let (_site, local, proxy, running) = behind_a_proxy(limits).await;
+    proxy.fault(Rule { matches: Matches::path(TERMINAL), when: When::Always, kind: ProxyFault::Stall });
+    let member = tokio::time::timeout(second * 20, only_member(&running)).await.unwrap();
+    let reason = "the workspace does not respond: no response in time";
+    assert_eq!((member.status(), member.reason().as_deref()), (MemberStatus::Error, Some(reason)));
     running.stop().await;
     local.coder.stop().await;
 }
