@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use moka::future::Cache;
 use uuid::Uuid;
 
@@ -10,6 +10,7 @@ use crate::app::Fleet;
 use crate::app::snapshot::{AgentState, WorkspaceApp, WorkspaceApps};
 use crate::coder::AppAddress;
 use crate::domain::app::AppSeen;
+use crate::domain::clock::Clock;
 
 /// The slug of the app in the built-in templates.
 const USUAL_SLUG: &str = "ccw";
@@ -85,7 +86,9 @@ impl Fleet {
                 self.0.app_slugs.0.insert(agent, Arc::new(only.clone())).await;
                 found_at(apps, only)
             }
-            [] if !has_all_answers && is_starting_up(state) => AppLookup::Undetermined,
+            [] if !has_all_answers && is_starting_up(state.live.started_at, &self.clock()) => {
+                AppLookup::Undetermined
+            }
             // With two answering apps it is not known which one serves the agent.
             [] | [_, _, ..] => AppLookup::NotAgentApi,
         }
@@ -93,8 +96,8 @@ impl Fleet {
 }
 
 /// Among several apps some may be started by people on demand, so that their silence proves nothing after this time.
-fn is_starting_up(state: &AgentState) -> bool {
-    state.live.started_at.is_none_or(|started| Utc::now() - started < STARTUP_TIME)
+fn is_starting_up(started_at: Option<DateTime<Utc>>, clock: &Clock) -> bool {
+    started_at.is_none_or(|at| clock.since(at) < STARTUP_TIME)
 }
 
 fn found_at(apps: &WorkspaceApps, app: &WorkspaceApp) -> AppLookup {
@@ -132,6 +135,16 @@ mod tests {
         };
         let apps = slugs.iter().map(app).collect();
         WorkspaceApps { owner: "ann".to_owned(), workspace: "dev".to_owned(), apps }
+    }
+
+    #[test]
+    fn a_jump_of_the_clock_ends_no_startup_and_prolongs_none() {
+        let started = DateTime::UNIX_EPOCH;
+        let mut clock = Clock::at(started);
+        clock.read(started + TimeDelta::hours(1), TimeDelta::seconds(10));
+        assert!(is_starting_up(Some(started), &clock));
+        clock.read(started - TimeDelta::hours(1), STARTUP_TIME);
+        assert!(!is_starting_up(Some(started), &clock));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Inspects the repository after a task's run with the runner's commands, run from the server.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use crate::app::Fleet;
 use crate::app::error::Error;
@@ -8,6 +8,7 @@ use crate::app::snapshot::AgentState;
 use crate::app::workspace_exec::WorkspaceExecError;
 use crate::coder::exec::{Command, Exit, Inherited, Output};
 use crate::domain::app::GitSeen;
+use crate::domain::clock::Clock;
 use crate::domain::environment::BASE;
 use crate::domain::run::RunState;
 use crate::domain::task::Task;
@@ -42,7 +43,7 @@ impl Fleet {
         };
         tracing::debug!(agent.name = %state.agent.name, %error, "the work of a task could not be verified");
         Ok(match self.store().run_by_id(task.run()).await?.map(|run| run.state) {
-            Some(RunState::Ended { at, .. }) if Utc::now() - at < self.limits().evidence => Evidence::Later,
+            Some(RunState::Ended { at, .. }) if is_early(at, &self.clock()) => Evidence::Later,
             Some(RunState::Ended { .. } | RunState::Accepted | RunState::Running) | None => Evidence::Nothing,
         })
     }
@@ -63,6 +64,11 @@ impl Fleet {
     }
 }
 
+/// Whether the repository of a run that ended then is inspected again.
+fn is_early(ended_at: DateTime<Utc>, clock: &Clock) -> bool {
+    clock.since(ended_at) < clock.limits().evidence
+}
+
 /// None unless both commands succeeded; before the first commit the second prints nothing.
 fn git_seen(output: &Output) -> Option<GitSeen> {
     let text = String::from_utf8_lossy(&output.stdout);
@@ -78,7 +84,19 @@ fn git_seen(output: &Output) -> Option<GitSeen> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_delays_no_end() {
+        let ended = DateTime::UNIX_EPOCH;
+        let mut clock = Clock::at(ended);
+        clock.read(ended - TimeDelta::hours(1), TimeDelta::seconds(10));
+        assert!(is_early(ended, &clock));
+        clock.read(ended - TimeDelta::minutes(59), TimeDelta::minutes(1));
+        assert!(!is_early(ended, &clock));
+    }
 
     fn output(stdout: &'static str) -> Output {
         Output { exit: Exit::Code(0), stdout: stdout.into(), stderr: "".into(), truncated: false }
