@@ -4,8 +4,8 @@
 //! `cli`, `mcp` and `web` are the surfaces, `view` the shapes they share, `app` the use cases,
 //! `domain` the pure rules, `store` all SQL, `coder` the typed client of a Coder server. `local` is a Coder of
 //! our own, `runner` what runs inside a workspace, and `engine` the agent CLIs it runs. Below all of them, `process`
-//! finds and ends processes of this machine, `git` calls git, `files` writes files whole, and `serve` is the HTTP
-//! server.
+//! finds and ends processes of this machine, `git` calls git, `files` writes files whole, `serve` is the HTTP
+//! server, and `durations` are named limits.
 
 mod address;
 pub mod app;
@@ -14,6 +14,7 @@ pub mod cli;
 pub mod coder;
 pub mod config;
 pub mod domain;
+pub mod durations;
 pub mod engine;
 mod files;
 pub mod git;

@@ -1,4 +1,4 @@
-//! Pure types and rules of the fleet: no I/O, no serde, no imports from other layers.
+//! Pure types and rules of the fleet: no I/O, no serde, no imports from other layers except `durations`.
 
 pub mod access;
 pub mod agent;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::limits::limits;
+use crate::durations::limits;
 
 limits! {
     /// Durations that decide the state of a workspace, or that a client waits for.

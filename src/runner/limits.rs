@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::limits::limits;
+use crate::durations::limits;
 
 limits! {
     /// Durations that decide how a run ends, or that a client waits for.
