@@ -15,6 +15,7 @@ use fleet_mcp::cli::{
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
 use fleet_mcp::engine::installed::{self, InstalledCli};
 use fleet_mcp::engine::{self, EngineWord, demo, discovery};
+use fleet_mcp::local::LocalLimits;
 use fleet_mcp::local::enclosure::{self, DirectoryLocation, EncloseRequest, ProcessScope, Terminals};
 use fleet_mcp::runner::{self, Options, RunnerLimits};
 use fleet_mcp::telemetry::Secrets;
@@ -51,7 +52,11 @@ fn enclose(arguments: EncloseArgs) -> ExitCode {
         return finish(enclosure::map_users(process).context("cannot write the user map"));
     }
     let ended = match (arguments.init, arguments.lead_terminal) {
-        (Some(tether), _) => enclosure::init(tether, &arguments.command),
+        (Some(tether), _) => {
+            // The command's environment has the divisor, as this process's has.
+            let limits = LocalLimits::NORMAL.divided_by(hooks::limits_divisor());
+            enclosure::init(tether, &arguments.command, limits.leftovers)
+        }
         (None, true) => enclosure::lead_terminal(&arguments.command),
         (None, false) => match request(arguments) {
             Ok(request) => enclosure::enter(&request),

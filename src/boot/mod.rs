@@ -2,6 +2,8 @@
 
 pub mod background;
 pub mod data_dir;
+#[cfg(test)]
+mod limits_tests;
 mod local_coder;
 mod server;
 mod squads;

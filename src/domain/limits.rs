@@ -41,6 +41,10 @@ limits! {
         signal: TimeDelta = TimeDelta::seconds(10),
         /// The command that sends these signals.
         signal_command: Duration = Duration::from_secs(8),
+        /// In this command: an engine ends within this time after TERM; then it is killed.
+        signal_term: Duration = Duration::from_secs(3),
+        /// In this command: a killed engine that is still there after this time is stuck in the kernel.
+        signal_kill: Duration = Duration::from_secs(2),
         /// How long the response to a cancel waits for the end of the task: long enough for the interruption, the
         /// signals and a stop of the workspace.
         cancel_answer: Duration = Duration::from_secs(42),

@@ -1,5 +1,7 @@
 //! Named durations, which are values: a program gets the normal ones, a test divided ones.
 
+use std::time::Duration;
+
 /// Defines a struct of durations with their normal values, so that each one stands in one place.
 macro_rules! limits {
     (
@@ -21,3 +23,8 @@ macro_rules! limits {
     };
 }
 pub(crate) use limits;
+
+/// The duration in whole seconds, rounded up: a shell does not count in fractions.
+pub(crate) fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}

@@ -13,7 +13,7 @@ use super::files;
 use super::http::limit::RateLimit;
 use super::memory::Memory;
 use super::proxy::AppProxy;
-use super::pty::{IDLE_LIMIT, PtySessions};
+use super::pty::PtySessions;
 use super::publish::Publisher;
 use super::record::Workspace;
 use super::template::{Template, TemplateInputs};
@@ -66,12 +66,12 @@ impl Deployment {
         let templates = template_inputs(&parts.options, &parts.info).templates();
         Arc::new(Self {
             slots: Semaphore::new(parts.options.slots.get()),
-            options: parts.options,
             layout: parts.layout,
             info: parts.info,
             enclosure: parts.enclosure,
             catalog: TemplateCatalog::new(templates),
-            ptys: PtySessions::new(IDLE_LIMIT),
+            ptys: PtySessions::new(parts.options.limits),
+            options: parts.options,
             apps: AppProxy::default(),
             limit: RateLimit::default(),
             open_requests: OpenRequests::default(),

@@ -18,6 +18,11 @@ limits! {
         /// After TERM all processes of a workspace end within this time; then they are killed. A runner needs half of
         /// it to end an engine that resists and to record that, and a stop has ten seconds in total.
         terminate: Duration = Duration::from_secs(6),
+        /// A killed process that is still there after this time is stuck in the kernel.
+        kill: Duration = Duration::from_secs(2),
+        /// After the end of an agent's process, the others in its PID namespace end within this time; then they are
+        /// killed.
+        leftovers: Duration = Duration::from_secs(3),
         /// How long open requests may take to end once the server stops.
         closing: Duration = Duration::from_secs(5),
         /// The metadata files of the agents are read this often.
@@ -36,5 +41,24 @@ limits! {
         publish_last: Duration = Duration::from_secs(30),
         /// The delay after a first failure, and while the branch is not ours to move; it doubles with each failure.
         publish_retry: Duration = Duration::from_secs(30),
+        /// A git that takes longer to read one ref and its commit is blocked by something that the agent has put
+        /// there.
+        publish_tip: Duration = Duration::from_secs(4),
+        /// Git reports progress every second, except while it compresses one large object. A git that prints nothing
+        /// for this long is blocked by a file of the clone, such as a FIFO.
+        publish_silence: Duration = Duration::from_secs(10),
+        /// Git holds the lock of a ref for milliseconds. A lock that is unchanged for this long has no owner.
+        stale_lock: Duration = Duration::from_secs(3),
+        /// Time limit for waiting on locks held by other processes.
+        lock_wait: Duration = Duration::from_secs(10),
+        /// A terminal without clients ends after this time, as with a real agent.
+        terminal_idle: Duration = Duration::from_mins(5),
+        /// The kernel sends a hangup when the terminal closes. A process that ignores it, or is just changing its
+        /// session, gets this long before it is killed.
+        terminal_hangup: Duration = Duration::from_secs(1),
+        /// A killed process of a terminal that is still there after this time is stuck in the kernel.
+        terminal_kill: Duration = Duration::from_secs(5),
+        /// How long a leader may run on after its terminal has closed.
+        terminal_follow: Duration = Duration::from_millis(200),
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::durations::limits;
+use crate::process::EndLimits;
 
 limits! {
     /// Durations that decide how a run ends, or that a client waits for.
@@ -11,6 +12,9 @@ limits! {
         interrupt: Duration = Duration::from_secs(3),
         /// The same after TERM; then it is killed.
         terminate: Duration = Duration::from_secs(2),
+        /// A process that survives KILL this long is stuck in the kernel. Two looks fit in, even if each is delayed by
+        /// a process that blocks readers. A stop of the workspace allows two of these.
+        kill: Duration = Duration::from_millis(2500),
         /// Each of these steps while the workspace is being stopped: the runner is killed soon after, and the end of
         /// the run must be recorded before.
         stop_step: Duration = Duration::from_secs(1),
@@ -40,5 +44,12 @@ limits! {
         /// The pause after a failed report, which doubles up to the longest.
         report_retry: Duration = Duration::from_millis(500),
         report_retry_longest: Duration = Duration::from_secs(30),
+    }
+}
+
+impl RunnerLimits {
+    /// The last steps of a termination: TERM, then KILL.
+    pub(super) fn end(&self) -> EndLimits {
+        EndLimits { term: self.terminate, kill: self.kill }
     }
 }

@@ -1,6 +1,7 @@
 # Runs after the functions of `coder/exec/script/end.sh`. Terminates the engine of a runner that does not respond, and
 # resumes a stopped runner. The runner itself ends processes that the engine started in other sessions. A note tells
 # the runner that this is no failure of the engine. Prints `gone` or `left`.
+# Arguments: tenths of a second after TERM and after KILL.
 exec 2>/dev/null
 note=${FLEET_AGENT_DIR:-$HOME/.fleet}/engine.pid
 read -r engine since runner woke <"$note" || exit 1
@@ -19,12 +20,12 @@ case $engine in
   main=$engine known=$engine:$since
   # The signal is sent even if the note cannot be written, as on a full disk.
   lives "$engine" "$since" && { echo "$engine $since" >>"$note"; signal TERM; }
-  turns=30
+  turns=$1
   while [ "$turns" -gt 0 ] && lives "$engine" "$since"; do
     nap 0.1
     turns=$((turns - 1))
   done
-  turns=20
+  turns=$2
   while [ "$turns" -gt 0 ] && lives "$engine" "$since"; do
     signal KILL
     nap 0.1

@@ -3,6 +3,7 @@
 use crate::app::Fleet;
 use crate::app::snapshot::AgentState;
 use crate::coder::exec::{Command, END_FUNCTIONS};
+use crate::domain::limits::Limits;
 
 /// Sends SIGTERM, then SIGKILL, and resumes a stopped runner.
 const SCRIPT: &str = include_str!("end.sh");
@@ -13,9 +14,10 @@ impl Fleet {
         let Some(agent) = state.live.workspace_agent else { return false };
         let workspace_exec = self.workspace_exec(agent, &state.agent.project);
         // Without a response in time the cancel goes on to its next, harder step.
-        let limit = self.limits().signal_command;
+        let Limits { signal_command: limit, signal_term, signal_kill, .. } = *self.limits();
         let script = format!("{END_FUNCTIONS}{SCRIPT}");
-        let command = Command { timeout: limit, ..Command::new(["sh", "-c", &script, "end"]) };
+        let [term, kill] = [signal_term, signal_kill].map(|limit| (limit.as_millis() / 100).to_string());
+        let command = Command { timeout: limit, ..Command::new(["sh", "-c", &script, "end", &term, &kill]) };
         match workspace_exec.exec(command, limit).await {
             Ok(output) => output.stdout.trim_ascii() == b"gone",
             Err(error) => {

@@ -34,7 +34,7 @@ impl Client {
     ) -> Result<Vec<u8>, ExecError> {
         let mut terminal = Terminal::open(self, address.agent, address.container.as_deref()).await?;
         let mark = fresh_mark();
-        terminal.run(&question(Script::new(address.run, &mark)).into_text()).await?;
+        terminal.run(&question(Script::new(address.run, &mark, &self.exec_limits())).into_text()).await?;
         answer(terminal, &mark).await
     }
 }

@@ -143,7 +143,7 @@ impl Follow {
     }
 
     fn script(&self, mark: &str) -> String {
-        let script = Script::new(self.address.run, mark);
+        let script = Script::new(self.address.run, mark, &self.client.exec_limits());
         let script = match &self.start {
             Some(start) if is_sweeping(self.address.run) => script.start(start).sweep(),
             Some(start) => script.start(start),

@@ -16,5 +16,9 @@ limits! {
         ready: Duration = Duration::from_secs(30),
         /// A server that sends nothing for this long, not even a heartbeat, is considered gone.
         silence: Duration = Duration::from_secs(45),
+        /// From TERM to the first KILL, in whole seconds; the first second may be partial.
+        terminate: Duration = Duration::from_secs(3),
+        /// A killed process that is still there after this time is stuck in the kernel; in whole seconds as well.
+        kill: Duration = Duration::from_secs(5),
     }
 }

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::ExecLimits;
 use super::command::{Command, Inherited};
 use super::follow::Offsets;
 use super::quote::{printing, word};
+use crate::durations::whole_seconds;
 
 const COMMON: &str = include_str!("script/common.sh");
 const START: &str = include_str!("script/start.sh");
@@ -30,8 +32,6 @@ export FLEET_EXEC="$id"
 cd "$base" || exit 126
 "#;
 
-/// Seconds from TERM to the first KILL; the first second may be partial.
-const GRACE: u64 = 3;
 /// How long the ids of removed runs are kept to reject late starts.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -70,8 +70,9 @@ impl Start {
 }
 
 impl Script {
-    pub(super) fn new(run: Uuid, mark: &str) -> Self {
-        let mut script = Self { text: format!("id={run}\nmark={mark}\n") };
+    pub(super) fn new(run: Uuid, mark: &str, limits: &ExecLimits) -> Self {
+        let [grace, kill] = [limits.terminate, limits.kill].map(whole_seconds);
+        let mut script = Self { text: format!("id={run}\nmark={mark}\ngrace={grace}\nkill_limit={kill}\n") };
         script.push(COMMON);
         script
     }
@@ -79,11 +80,11 @@ impl Script {
     /// Starts the command unless the run exists; sets the state.
     pub(super) fn start(mut self, start: &Start) -> Self {
         let Start { command, retention } = start;
-        let seconds = command.timeout.as_secs() + u64::from(command.timeout.subsec_nanos() > 0);
+        let seconds = whole_seconds(command.timeout);
         let once = if *retention == Retention::Once { "yes" } else { "" };
         let attempt = format!("try-{}", Uuid::new_v4().simple());
         let most = start.most().map(|bytes| bytes.to_string()).unwrap_or_default();
-        self.push(&format!("attempt={attempt}\nlimit={seconds}\ngrace={GRACE}\nonce={once}\nmost={most}\n"));
+        self.push(&format!("attempt={attempt}\nlimit={seconds}\nonce={once}\nmost={most}\n"));
         self.push_file("supervise", without_comments(&format!("{END}{SUPERVISE}")).as_bytes());
         self.push_file("command", command_file(command).as_bytes());
         self.push_file("input", &command.stdin);
@@ -130,7 +131,7 @@ impl Script {
         self.push(SIGNAL);
         self.push(END);
         self.push(REMOVE);
-        self.push(&format!("grace={GRACE}\nlook\n[ \"$state\" = lost ] && end_lost\n"));
+        self.push("look\n[ \"$state\" = lost ] && end_lost\n");
         self.push("[ \"$state\" = running ] || remove\n");
         self
     }
@@ -224,7 +225,7 @@ mod tests {
         let id = Uuid::now_v7().to_string();
         let mut supervisor = Process::new("sh");
         supervisor
-            .args(["try/supervise", &id, "try", "1", "1", "/"])
+            .args(["try/supervise", &id, "try", "1", "1", "1", "/"])
             .current_dir(run)
             .env_remove("FLEET_EXEC");
         let mut supervisor = supervisor.stdout(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();

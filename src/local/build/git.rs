@@ -13,7 +13,7 @@ use crate::git::quiet::Reach;
 use crate::git::{self, GitError};
 use crate::local::enclosure::{DirectoryAccess, status_of_command};
 use crate::local::environment;
-use crate::local::{Deployment, LocalError};
+use crate::local::{Deployment, LocalError, LocalLimits};
 use crate::process::Marker;
 
 /// The enclosure's exit code for a missing program; git itself does not use it.
@@ -25,7 +25,10 @@ const LONGEST_OUTPUT: usize = 2_000;
 
 /// Runs git for one workspace.
 #[derive(Debug, Clone)]
-pub(crate) struct Git(git::Git);
+pub(crate) struct Git {
+    git: git::Git,
+    limits: LocalLimits,
+}
 
 impl Git {
     /// Enclosed like everything in a workspace; a cancel finds it by the workspace's marker.
@@ -37,17 +40,23 @@ impl Git {
 
     pub(crate) fn new(deployment: &Deployment, access: DirectoryAccess<'_>, reach: Reach) -> Self {
         let environment = environment::inherited(std::env::vars_os());
-        Self(git::Git::behind(deployment.enclosure.prefix(access), environment, reach))
+        let git = git::Git::behind(deployment.enclosure.prefix(access), environment, reach);
+        Self { git, limits: deployment.options.limits }
     }
 
     pub(crate) fn marked(self, marker: Marker) -> Self {
-        Self(self.0.with_variable(marker.key, marker.value))
+        Self { git: self.git.with_variable(marker.key, marker.value), ..self }
     }
 
     /// For commands that run filters or drivers: disables those configured for this directory as well.
     pub(super) async fn without_drivers(self, directory: &Path) -> Result<Self, LocalError> {
-        let (reach, doing) = (self.0.reach(), "list the settings");
-        limited(reach, self.0.without_drivers(directory), doing).await.map(Self)
+        let (reach, doing) = (self.git.reach(), "list the settings");
+        let git = limited(reach, self.git.without_drivers(directory), doing).await?;
+        Ok(Self { git, ..self })
+    }
+
+    pub(crate) fn limits(&self) -> &LocalLimits {
+        &self.limits
     }
 
     /// Runs git and returns its output, or its error; `doing` completes "git could not …".
@@ -57,7 +66,7 @@ impl Git {
         arguments: &[A],
         doing: &str,
     ) -> Result<String, LocalError> {
-        let printed = limited(self.0.reach(), self.0.run(directory, arguments), doing).await?;
+        let printed = limited(self.git.reach(), self.git.run(directory, arguments), doing).await?;
         Ok(printed.trim().to_owned())
     }
 
@@ -69,13 +78,13 @@ impl Git {
         input: &str,
         doing: &str,
     ) -> Result<String, LocalError> {
-        let printed = limited(self.0.reach(), self.0.feed(directory, arguments, input), doing).await?;
+        let printed = limited(self.git.reach(), self.git.feed(directory, arguments, input), doing).await?;
         Ok(printed.trim().to_owned())
     }
 
     /// A git command that is not started yet; it is killed when its handle is dropped.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, directory: &Path, arguments: &[A]) -> Command {
-        self.0.command(directory, arguments)
+        self.git.command(directory, arguments)
     }
 }
 

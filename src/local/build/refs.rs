@@ -8,13 +8,9 @@ use tokio::time::{Instant, sleep};
 use super::blocking;
 use super::git::Git;
 use crate::git::lock::Lock;
-use crate::local::LocalError;
+use crate::local::{LocalError, LocalLimits};
 use crate::process::runs_in;
 
-/// Git holds the lock of a ref for milliseconds. A lock that is unchanged for this long has no owner.
-const STALE: Duration = Duration::from_secs(3);
-/// Time limit for waiting on locks held by other processes.
-const LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Git locks all packed refs while it rewrites them, without visible progress. A lock older than this has no owner,
 /// unless a git process is at work in the repository.
@@ -33,7 +29,7 @@ pub(crate) async fn change(
     if changes.is_empty() {
         return Ok(());
     }
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + git.limits().lock_wait;
     let arguments = [options, &["update-ref", "--stdin"]].concat();
     let names: Vec<&str> = changes.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     loop {
@@ -42,7 +38,7 @@ pub(crate) async fn change(
             result => return result.map(drop),
         }
         let paths = lock_paths(git, directory, options, &names).await?;
-        free_until(deadline, paths).await?;
+        free_until(deadline, paths, git.limits().stale_lock).await?;
         free_packed(git_path(git, directory, options, "packed-refs.lock").await?).await?;
         sleep(PAUSE).await;
     }
@@ -51,7 +47,8 @@ pub(crate) async fn change(
 /// Removes ownerless locks of these refs, for a command that takes the locks itself.
 pub(super) async fn free(git: &Git, directory: &Path, names: &[&str]) -> Result<(), LocalError> {
     let paths = lock_paths(git, directory, &[], names).await?;
-    free_until(Instant::now() + LIMIT, paths).await
+    let LocalLimits { lock_wait, stale_lock, .. } = git.limits();
+    free_until(Instant::now() + *lock_wait, paths, *stale_lock).await
 }
 
 fn is_locked(error: &LocalError) -> bool {
@@ -92,15 +89,15 @@ async fn free_packed(path: PathBuf) -> Result<(), LocalError> {
     blocking(freeing).await
 }
 
-/// Returns once all locks are gone, or at the deadline.
-async fn free_until(deadline: Instant, paths: Vec<PathBuf>) -> Result<(), LocalError> {
+/// Returns once all locks are gone, or at the deadline. A lock that is unchanged for `stale` is removed.
+async fn free_until(deadline: Instant, paths: Vec<PathBuf>, stale: Duration) -> Result<(), LocalError> {
     let (mut since, mut known) = (Instant::now(), found(&paths).await?);
     while !known.is_empty() && Instant::now() < deadline {
         sleep(PAUSE).await;
         let now = found(&paths).await?;
         if now != known {
             (since, known) = (Instant::now(), now);
-        } else if since.elapsed() >= STALE {
+        } else if since.elapsed() >= stale {
             let removing = move || {
                 remove(&known);
                 Ok(())

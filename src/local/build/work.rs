@@ -1,7 +1,6 @@
 //! Runs one build from its slot to its end: cancelable steps, the outcome, and the clean-up.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -13,11 +12,8 @@ use crate::coder::wire::Transition;
 use crate::hooks::point;
 use crate::local::record::{Build, Checkout, Job, Outcome, Workspace};
 use crate::local::writer::PendingWrite;
-use crate::local::{Deployment, LocalError, cleanup, follow, prune};
+use crate::local::{Deployment, LocalError, LocalLimits, cleanup, follow, prune};
 use crate::process::{EndLimits, end_tree};
-
-/// A killed process that is still there after this time is stuck in the kernel.
-const KILL_LIMIT: Duration = Duration::from_secs(2);
 
 /// A running build, with the workspace as it was when the build began.
 pub(super) struct Work {
@@ -33,7 +29,8 @@ pub(super) struct Work {
 
 /// TERM, then KILL.
 pub(crate) fn end_limits(deployment: &Deployment) -> EndLimits {
-    EndLimits { term: deployment.options.limits.terminate, kill: KILL_LIMIT }
+    let LocalLimits { terminate, kill, .. } = deployment.options.limits;
+    EndLimits { term: terminate, kill }
 }
 
 pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uuid) {

@@ -25,13 +25,11 @@ use super::outer::{exit_code, release_input};
 use super::{mounts, rights};
 use crate::process::is_alone;
 
-/// How long the other processes may take to end after the command.
-const GRACE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs the command as the init of a namespace; returns its exit code. The descriptor is the pipe that closes when
-/// the process outside dies.
-pub fn init(tether: RawFd, command: &[OsString]) -> Result<u8, EncloseError> {
+/// the process outside dies; `leftovers` is how long the other processes may take to end after the command.
+pub fn init(tether: RawFd, command: &[OsString], leftovers: Duration) -> Result<u8, EncloseError> {
     follow_parent(tether).map_err(EncloseError::Supervise)?;
     mounts::own_processes().map_err(EncloseError::ProcessScope)?;
     mounts::protect_machine().map_err(EncloseError::Machine)?;
@@ -42,7 +40,7 @@ pub fn init(tether: RawFd, command: &[OsString]) -> Result<u8, EncloseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let code = runtime.and_then(|runtime| {
         release_input()?;
-        runtime.block_on(outlive(Pid::from_child(&main)))
+        runtime.block_on(outlive(Pid::from_child(&main), leftovers))
     });
     code.map_err(EncloseError::Supervise)
 }
@@ -61,7 +59,7 @@ fn follow_parent(tether: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-async fn outlive(main: Pid) -> io::Result<u8> {
+async fn outlive(main: Pid, leftovers: Duration) -> io::Result<u8> {
     let mut ended = signal(SignalKind::child())?;
     let mut asked = signal(SignalKind::terminate())?;
     let mut is_asked = false;
@@ -75,7 +73,7 @@ async fn outlive(main: Pid) -> io::Result<u8> {
             _ = ended.recv() => {}
         }
     };
-    let deadline = Instant::now() + GRACE;
+    let deadline = Instant::now() + leftovers;
     // All processes of a stopping workspace are signaled together with us; some abort on a second signal.
     if !is_asked {
         // An error means that no process is left to signal.

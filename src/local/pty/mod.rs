@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 pub use input::PtyInput;
-pub use sessions::{IDLE_LIMIT, PtySessions};
+pub use sessions::PtySessions;
 pub use shared::Attachment;
 pub use socket::serve_socket;
 

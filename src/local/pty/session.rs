@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::BytesMut;
 use pty_process::{Command, OwnedReadPty, OwnedWritePty, Size};
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::shared::Shared;
 use super::{PtyCommand, PtyInput, PtySpec, SessionLeader};
+use crate::local::LocalLimits;
 use crate::process::{EndLimits, child_of, end_session, kill, restore_for_children};
 
 const INPUT_QUEUE: usize = 16;
@@ -23,13 +23,6 @@ const READ_SIZE: usize = 16 * 1024;
 const TERMINAL: &str = "xterm-256color";
 /// The thread that starts a process waits until the process has entered its directory, so this is never an agent's.
 const DIRECTORY: &str = "/";
-
-/// The kernel sends a hangup when the terminal closes. A process that ignores it, or is just changing its session,
-/// gets this long before it is killed.
-const END_LIMITS: EndLimits = EndLimits { term: Duration::from_secs(1), kill: Duration::from_secs(5) };
-
-/// How long a leader may run on after its terminal has closed.
-const FOLLOW_LIMIT: Duration = Duration::from_millis(200);
 
 /// A terminal that clients can attach to before its command runs.
 pub(super) struct Terminal {
@@ -67,17 +60,20 @@ impl Session {
         Ok(Self { shared, child, lead: spec.lead, reader, writer, input })
     }
 
-    /// Runs until the command ends, no client has been attached for `idle`, or the server stops.
-    pub(super) async fn run(self, idle: Duration, stop: CancellationToken) {
+    /// Runs until the command ends, no client has been attached for a while, or the server stops.
+    pub(super) async fn run(self, limits: &LocalLimits, stop: CancellationToken) {
         let Self { shared, mut child, lead, reader, writer, input } = self;
         let has_ended = tokio::select! {
             () = pass_output(reader, &shared) => true,
             () = pass_input(writer, input) => true,
-            () = shared.abandoned(idle) => false,
+            () = shared.abandoned(limits.terminal_idle) => false,
             () = stop.cancelled() => false,
         };
         shared.end();
-        let ended = if has_ended { end_leader(&mut child, lead).await } else { end(&mut child, lead).await };
+        let ended = match has_ended {
+            true => end_leader(&mut child, lead, limits).await,
+            false => end(&mut child, lead, limits).await,
+        };
         if let Err(error) = ended {
             tracing::warn!(%error, "cannot terminate a terminal's processes");
         }
@@ -135,13 +131,13 @@ async fn pass_input(mut writer: OwnedWritePty, mut input: mpsc::Receiver<PtyInpu
 }
 
 /// A process that ignores the hangup keeps running, as under a real agent.
-async fn end_leader(child: &mut Child, lead: SessionLeader) -> io::Result<()> {
+async fn end_leader(child: &mut Child, lead: SessionLeader, limits: &LocalLimits) -> io::Result<()> {
     match lead {
         SessionLeader::Started => return child.kill().await,
         // The parent reaps the leader and exits after it; killing the parent first would orphan the leader.
         SessionLeader::Child => {}
     }
-    if let Ok(ended) = timeout(FOLLOW_LIMIT, child.wait()).await {
+    if let Ok(ended) = timeout(limits.terminal_follow, child.wait()).await {
         return ended.map(drop);
     }
     match leader(child, lead)? {
@@ -152,9 +148,10 @@ async fn end_leader(child: &mut Child, lead: SessionLeader) -> io::Result<()> {
 }
 
 /// Reaps the leader last: until then its pid names this session and no other.
-async fn end(child: &mut Child, lead: SessionLeader) -> io::Result<()> {
+async fn end(child: &mut Child, lead: SessionLeader, limits: &LocalLimits) -> io::Result<()> {
+    let limits = EndLimits { term: limits.terminal_hangup, kill: limits.terminal_kill };
     match leader(child, lead)? {
-        Some(leader) => end_session(leader, END_LIMITS).await.map(drop)?,
+        Some(leader) => end_session(leader, limits).await.map(drop)?,
         None => child.start_kill()?,
     }
     child.wait().await?;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,26 +11,23 @@ use uuid::Uuid;
 use super::session::{Session, Terminal};
 use super::shared::{Attachment, Shared};
 use super::{PtyInput, PtySpec};
-
-/// How long a real agent keeps a terminal without clients.
-pub const IDLE_LIMIT: Duration = Duration::from_mins(5);
+use crate::local::LocalLimits;
 
 type Sessions = Arc<Mutex<HashMap<Uuid, Arc<Shared>>>>;
 
 /// The terminals of one agent.
 #[derive(Debug)]
 pub struct PtySessions {
-    idle: Duration,
+    limits: LocalLimits,
     sessions: Sessions,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
 impl PtySessions {
-    /// Terminals end after `idle` without clients; Coder's agents use `IDLE_LIMIT`.
-    pub fn new(idle: Duration) -> Self {
+    pub fn new(limits: LocalLimits) -> Self {
         Self {
-            idle,
+            limits,
             sessions: Sessions::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -86,10 +82,10 @@ impl PtySessions {
     }
 
     fn lifetime(&self, reconnect: Uuid, session: Session) -> impl Future<Output = ()> + use<> {
-        let (idle, stop, sessions) = (self.idle, self.stop.clone(), Arc::clone(&self.sessions));
+        let (limits, stop, sessions) = (self.limits, self.stop.clone(), Arc::clone(&self.sessions));
         let shared = Arc::clone(&session.shared);
         async move {
-            session.run(idle, stop).await;
+            session.run(&limits, stop).await;
             forget(&sessions, reconnect, &shared);
         }
     }

@@ -11,9 +11,6 @@ use tokio::time::{sleep, timeout};
 use crate::local::LocalError;
 use crate::local::build::{finished, not_run};
 
-/// Git reports progress every second, except while it compresses one large object. A git that prints nothing for this
-/// long is blocked by a file of the clone, such as a FIFO.
-const IDLE_LIMIT: Duration = Duration::from_secs(10);
 /// Packs the commits that are given on standard input. The progress also shows that git is not blocked before the pack
 /// begins.
 pub(super) const PACK: [&str; 5] = ["pack-objects", "--revs", "--thin", "--stdout", "--progress"];
@@ -31,7 +28,7 @@ pub(super) struct Packing {
 struct PackOutput {
     pack: Box<dyn AsyncRead + Send + Unpin>,
     progress: Box<dyn AsyncRead + Send + Unpin>,
-    idle_limit: Duration,
+    silence: Duration,
     is_blocked: bool,
 }
 
@@ -46,8 +43,12 @@ impl PackHeader {
 }
 
 impl Packing {
-    /// Runs a `PACK` command for the wanted commits.
-    pub(super) async fn begin(mut command: Command, wanted: &str) -> Result<Self, LocalError> {
+    /// Runs a `PACK` command for the wanted commits. A git that prints nothing for `silence` is blocked.
+    pub(super) async fn begin(
+        mut command: Command,
+        wanted: &str,
+        silence: Duration,
+    ) -> Result<Self, LocalError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut git = command.spawn().map_err(not_run)?;
         let (Some(mut stdin), Some(pack), Some(progress)) =
@@ -58,7 +59,7 @@ impl Packing {
         // A few lines, which fit into the pipe. A git that does not read all of them fails, which is reported.
         let _unread = stdin.write_all(wanted.as_bytes()).await;
         let (pack, progress) = (Box::new(pack), Box::new(progress));
-        let output = PackOutput { pack, progress, idle_limit: IDLE_LIMIT, is_blocked: false };
+        let output = PackOutput { pack, progress, silence, is_blocked: false };
         Ok(Self { git, output })
     }
 
@@ -91,25 +92,26 @@ impl Packing {
 
     /// Waits for git to exit. A blocked git is killed.
     pub(super) async fn finish(self) -> Result<(), LocalError> {
-        let Self { git, output: PackOutput { pack, mut progress, is_blocked, .. } } = self;
+        let Self { git, output: PackOutput { pack, mut progress, silence, is_blocked } } = self;
         if is_blocked {
-            return Err(blocked());
+            return Err(blocked(DOING, silence));
         }
         drop(pack);
         let exited = async {
             tokio::io::copy(&mut progress, &mut sink()).await?;
             git.wait_with_output().await
         };
-        match timeout(IDLE_LIMIT, exited).await {
+        match timeout(silence, exited).await {
             Ok(exited) => finished(Ok(exited.map_err(not_run)?), DOING),
-            Err(_) => Err(blocked()),
+            Err(_) => Err(blocked(DOING, silence)),
         }
     }
 }
 
-fn blocked() -> LocalError {
-    let output = format!("no response within {} s", IDLE_LIMIT.as_secs());
-    LocalError::GitRefused { doing: DOING.to_owned(), output }
+/// The error of a git that did not respond in time; `doing` completes "git could not …".
+pub(super) fn blocked(doing: &str, limit: Duration) -> LocalError {
+    let output = format!("no response within {} s", limit.as_secs_f64());
+    LocalError::GitRefused { doing: doing.to_owned(), output }
 }
 
 impl PackOutput {
@@ -134,7 +136,7 @@ impl PackOutput {
                 biased;
                 read = self.pack.read(buffer) => return read,
                 read = self.progress.read(&mut report), if is_reporting => is_reporting = read? > 0,
-                () = sleep(self.idle_limit) => {
+                () = sleep(self.silence) => {
                     self.is_blocked = true;
                     return Err(io::ErrorKind::TimedOut.into());
                 }
@@ -156,7 +158,7 @@ mod tests {
     fn output() -> (PackOutput, DuplexStream, DuplexStream) {
         let ((pack, git_pack), (progress, git_progress)) = (duplex(1024), duplex(1024));
         let (pack, progress) = (Box::new(pack), Box::new(progress));
-        (PackOutput { pack, progress, idle_limit: IDLE, is_blocked: false }, git_pack, git_progress)
+        (PackOutput { pack, progress, silence: IDLE, is_blocked: false }, git_pack, git_progress)
     }
 
     #[tokio::test]

@@ -10,9 +10,8 @@ use std::io;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::packing::{PACK, Packing};
+use super::packing::{PACK, Packing, blocked};
 use crate::domain::bundle::is_object_id;
 use crate::git::bounded;
 use crate::git::quiet::Reach;
@@ -24,8 +23,6 @@ use crate::local::{Deployment, LocalError};
 
 /// Up to this many objects are stored loose, as git does it itself; more stay in a pack.
 const FEW_OBJECTS: u32 = 100;
-/// A git that takes longer to read one ref and its commit is blocked by something that the agent has put there.
-const TIP_LIMIT: Duration = Duration::from_secs(4);
 const READ_TIP: &str = "read the agent's branch";
 
 /// The outcome of a transfer.
@@ -131,10 +128,8 @@ async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<Str
         run_in_clone(reader, repo, &["rev-parse", "--verify", &format!("{tip}^{{tree}}")]).await?;
         Ok(Some(tip.to_owned()))
     };
-    tokio::time::timeout(TIP_LIMIT, read).await.unwrap_or_else(|_| {
-        let output = format!("no response within {} s", TIP_LIMIT.as_secs());
-        Err(LocalError::GitRefused { doing: READ_TIP.to_owned(), output })
-    })
+    let limit = reader.limits().publish_tip;
+    tokio::time::timeout(limit, read).await.unwrap_or_else(|_| Err(blocked(READ_TIP, limit)))
 }
 
 async fn run_in_clone(reader: &Git, repo: &Path, command: &[&str]) -> Result<String, LocalError> {
@@ -156,7 +151,9 @@ async fn transfer_objects(
     store: &CallerRefs<'_>,
     wanted: &str,
 ) -> Result<Result<(), LocalError>, LocalError> {
-    let mut packing = Packing::begin(reader.command(repo, &in_clone(repo, &PACK)), wanted).await?;
+    let mut packing =
+        Packing::begin(reader.command(repo, &in_clone(repo, &PACK)), wanted, reader.limits().publish_silence)
+            .await?;
     let stored = store_objects(store, &mut packing).await;
     // The rest of a pack is missing if its git is blocked: then the other git's error says nothing more. When the
     // objects are refused, the reader dies of the closed pipe; that error is ignored.

@@ -25,7 +25,7 @@ use crate::engine::{
     Session, Usage,
 };
 use crate::files::regular;
-use crate::process::{ProcessId, restore_for_children};
+use crate::process::{EndLimits, ProcessId, restore_for_children};
 use descendants::MARKER;
 use note::EngineNote;
 pub(crate) use output::Transcript;
@@ -54,9 +54,13 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// The time limit of one step of the termination.
-    fn step_limit(&self, usual: Duration) -> Duration {
-        if self.stop.is_cancelled() { usual.min(self.limits.stop_step) } else { usual }
+    /// The time limits of the last steps of the termination.
+    fn end_limits(&self) -> EndLimits {
+        let usual = self.limits.end();
+        match self.stop.is_cancelled() {
+            true => EndLimits { term: usual.term.min(self.limits.stop_step), ..usual },
+            false => usual,
+        }
     }
 
     /// Returns when a step has used the time that a stop of the workspace allows.
@@ -255,7 +259,7 @@ async fn ended(
     if !matches!(stopped, Stopped::Ended(_)) {
         terminate(process, launch).await;
     }
-    descendants::end(launch.run, process.id, launch.step_limit(launch.limits.terminate)).await;
+    descendants::end(launch.run, process.id, launch.end_limits()).await;
     stopped
 }
 
@@ -271,7 +275,7 @@ async fn terminate(process: &mut EngineProcess, launch: &Launch<'_>) {
         () = tokio::time::sleep(launch.limits.interrupt) => {}
         () = launch.stop_step_over() => {}
     }
-    descendants::end(launch.run, *id, launch.step_limit(launch.limits.terminate)).await;
+    descendants::end(launch.run, *id, launch.end_limits()).await;
     // Even a hidden process is still our child.
     if let Err(error) = child.kill().await {
         tracing::warn!(%error, run.id = %launch.run, "the engine cannot be killed");

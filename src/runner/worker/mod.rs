@@ -47,7 +47,7 @@ impl Worker {
     pub(super) async fn settle(&mut self) {
         if let Some((turn, run, spent)) = self.cut_short() {
             let unknown_engine = None;
-            descendants::end(run, unknown_engine, self.options.limits.terminate).await;
+            descendants::end(run, unknown_engine, self.options.limits.end()).await;
             let spent = self.recalled(turn, spent).await;
             let finished = Finished::of(self.options.engine.word(), Finish::Interrupted, spent);
             self.conclude(turn, Done { finished, note: None, is_begun: true }, Interruption::Crash).await;

@@ -243,7 +243,8 @@ pub(crate) fn client(url: &str, token: &str) -> Client {
             base_delay: Duration::from_millis(10),
             max_delay: Duration::from_millis(50),
         },
-        exec: ExecLimits::NORMAL,
+        // Processes that ignore TERM are killed soon.
+        exec: ExecLimits { terminate: Duration::from_secs(1), ..ExecLimits::NORMAL },
     })
     .unwrap()
 }

@@ -79,6 +79,11 @@ impl Program {
         self
     }
 
+    /// With a tenth of all limits.
+    pub(crate) fn hurried(self) -> Self {
+        self.variable(TENTH.0, TENTH.1)
+    }
+
     /// The same program called in another directory.
     pub(crate) fn within(&self, place: &Path) -> Self {
         Self { place: place.to_owned(), ..self.clone() }

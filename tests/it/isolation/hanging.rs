@@ -4,20 +4,19 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use fleet_mcp::local::LocalLimits;
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{Program, Up, as_each_user, eventually, is_over, skipped, trusted_directory};
+use crate::harness::{Program, Up, as_each_user, eventually, is_over, skipped, tenth, trusted_directory};
 
 /// More than a small machine has threads to serve with.
 const N_TERMINALS: usize = 8;
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 const LOG_PAUSE: Duration = Duration::from_millis(250);
-/// Without a limit for a blocked git a delete takes 30 s.
-const DELETE_LIMIT: Duration = Duration::from_secs(20);
 const MOUNT: &str = r#"
 exec 3<> /dev/fuse
 mount -i -n -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 fuse "$1" || exit 1
@@ -123,30 +122,35 @@ const MOVE_TO_BLOB: &str = "blob=$(echo more | git hash-object -w --stdin) && tr
      && object=\".git/objects/$(echo \"$blob\" | cut -c1-2)/$(echo \"$blob\" | cut -c3-)\" && rm -f \"$object\" \
      && mkfifo \"$object\" && echo \"$commit\" > \".git/$(git symbolic-ref HEAD)\" && echo moved";
 
-/// Moves the branch, waits until the log gives the reason why it is not published, and deletes the agent.
-async fn deletes_behind_fifo(moves: &str, reason: &str) {
-    let program = Program::without_coder();
+/// Moves the branch, waits until the log says that git did not respond within the limit, and deletes the agent.
+async fn deletes_behind_fifo(moves: &str, reading: &str, limit: impl Fn(LocalLimits) -> Duration) {
+    let program = Program::without_coder().hurried();
     let up = Up::start(&program.within(&program.repository())).await;
+    let limits = LocalLimits::NORMAL.divided_by(tenth());
+    let reason = format!("read the agent's {reading}: no response within {} s", limit(limits).as_secs_f64());
     up.agent_with(here("mallory")).await;
     assert_eq!(up.exec("mallory", moves).await.stdout, "moved\n");
     eventually("the build's log gives the reason", async || {
         // The embedded Coder limits the requests per minute.
         sleep(LOG_PAUSE).await;
-        up.build_log("mallory").await.contains(reason)
+        up.build_log("mallory").await.contains(&reason)
     })
     .await;
-    let deleted = timeout(DELETE_LIMIT, up.build("mallory", "delete", is_over)).await;
+    let deleted = timeout(ANSWER_LIMIT, up.build("mallory", "delete", is_over)).await;
     assert_eq!(deleted.expect("the build ends").latest_build.job.status, "succeeded");
+    // Without a limit for a blocked git, the limit of the whole transfer would have ended the last one.
+    let whole = format!("did not respond within {} s", limits.publish_last.as_secs());
+    assert!(!program.log().contains(&whole), "{}", program.log());
 }
 
 #[tokio::test]
 async fn a_fifo_as_the_list_of_shallow_commits_holds_up_no_delete() {
-    deletes_behind_fifo(MOVE_BEHIND_SHALLOW, "read the agent's branch: no response within 4 s").await;
+    deletes_behind_fifo(MOVE_BEHIND_SHALLOW, "branch", |limits| limits.publish_tip).await;
 }
 
 #[tokio::test]
 async fn a_fifo_as_an_object_holds_up_no_delete() {
-    deletes_behind_fifo(MOVE_TO_BLOB, "read the agent's commits: no response within 10 s").await;
+    deletes_behind_fifo(MOVE_TO_BLOB, "commits", |limits| limits.publish_silence).await;
 }
 
 /// Holds a lease on a file and does not give it back when another process wants to open the file.

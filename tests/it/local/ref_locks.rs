@@ -29,7 +29,7 @@ async fn freed(up: &Up) {
 
 #[tokio::test]
 async fn locks_that_a_killed_git_has_left_fail_no_create_and_no_delete() {
-    let up = Up::start_here(&Program::without_coder()).await;
+    let up = Up::start_here(&Program::without_coder().hurried()).await;
     leave_locks(&up);
     up.agent_with(json!({ "project": "here", "spec": "say hello", "name": "otter" })).await;
     freed(&up).await;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Path, WebSocketUpgrade};
 use axum::routing::get;
-use fleet_mcp::local::pty::{IDLE_LIMIT, PtySessions, serve_socket};
+use fleet_mcp::local::LocalLimits;
+use fleet_mcp::local::pty::{PtySessions, serve_socket};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +22,7 @@ type Socket = WebSocketStream<TcpStream>;
 
 /// A server whose every socket runs the same command.
 async fn serve(workspace: &Workspace, script: &str) -> SocketAddr {
-    let sessions = Arc::new(PtySessions::new(IDLE_LIMIT));
+    let sessions = Arc::new(PtySessions::new(LocalLimits::NORMAL));
     let spec = workspace.terminal(script);
     let open = async move |upgrade: WebSocketUpgrade, Path(reconnect): Path<Uuid>| {
         upgrade.on_upgrade(async move |socket| serve_socket(socket, &sessions, reconnect, spec).await)

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fleet_mcp::local::pty::{Attachment, IDLE_LIMIT, PtyInput, PtySessions};
+use fleet_mcp::local::LocalLimits;
+use fleet_mcp::local::pty::{Attachment, PtyInput, PtySessions};
 use fleet_mcp::process::exited;
 use uuid::Uuid;
 
@@ -18,7 +19,8 @@ struct Scene {
 
 impl Scene {
     fn new(idle: Duration) -> Self {
-        Self { workspace: Workspace::new(), sessions: PtySessions::new(idle) }
+        let limits = LocalLimits { terminal_idle: idle, ..LocalLimits::NORMAL };
+        Self { workspace: Workspace::new(), sessions: PtySessions::new(limits) }
     }
 
     fn attach(&self, reconnect: Uuid, script: &str) -> Attachment {
@@ -55,12 +57,12 @@ async fn type_in(attachment: &Attachment, text: &str) {
 
 #[test]
 fn a_terminal_without_a_client_is_kept_for_five_minutes() {
-    assert_eq!(IDLE_LIMIT, Duration::from_secs(300));
+    assert_eq!(LocalLimits::NORMAL.terminal_idle, Duration::from_secs(300));
 }
 
 #[tokio::test]
 async fn output_comes_whole_and_then_the_end() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     assert_eq!(rest(&mut scene.run("echo out; echo err >&2; pwd; exit 3")).await, {
         format!("out\r\nerr\r\n{}\r\n", scene.workspace.folder.path().display())
     });
@@ -68,7 +70,7 @@ async fn output_comes_whole_and_then_the_end() {
 
 #[tokio::test]
 async fn a_cooked_terminal_echoes_what_is_typed() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let mut attachment = scene.run("printf '> '; read -r line; echo \"got $line\"");
     until(&mut attachment, "> ").await;
     type_in(&attachment, "hello\n").await;
@@ -77,7 +79,7 @@ async fn a_cooked_terminal_echoes_what_is_typed() {
 
 #[tokio::test]
 async fn three_megabytes_come_out_of_a_raw_terminal_intact() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let output = rest(&mut scene.run("stty raw -echo -opost; seq 1 450000 | head -c 3000000")).await;
     let expected: String = (1..=450_000).map(|number| format!("{number}\n")).collect();
     assert!(output == expected[..MEGABYTES], "{} bytes arrived", output.len());
@@ -85,7 +87,7 @@ async fn three_megabytes_come_out_of_a_raw_terminal_intact() {
 
 #[tokio::test]
 async fn three_megabytes_go_into_a_raw_terminal_intact() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let script = "stty raw -echo -opost; printf ready; head -c 3000000 > received; printf done";
     let mut attachment = scene.run(script);
     until(&mut attachment, "ready").await;
@@ -100,7 +102,7 @@ async fn three_megabytes_go_into_a_raw_terminal_intact() {
 
 #[tokio::test]
 async fn reattached_client_gets_the_newest_64_kib_then_live_output() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let reconnect = Uuid::new_v4();
     let script = "stty raw -echo -opost; seq 1 20000; printf ready; read -r line; printf after";
     let mut first = scene.attach(reconnect, script);
@@ -115,7 +117,7 @@ async fn reattached_client_gets_the_newest_64_kib_then_live_output() {
 
 #[tokio::test]
 async fn clients_of_one_id_share_input_and_output() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let reconnect = Uuid::new_v4();
     let script = "stty -echo; printf ready; read -r line; echo \"got $line\"";
     let mut first = scene.attach(reconnect, script);
@@ -129,7 +131,7 @@ async fn clients_of_one_id_share_input_and_output() {
 
 #[tokio::test]
 async fn an_id_whose_command_ended_starts_anew() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let reconnect = Uuid::new_v4();
     assert_eq!(rest(&mut scene.attach(reconnect, "printf one")).await, "one");
     assert_eq!(rest(&mut scene.attach(reconnect, "printf two")).await, "two");
@@ -137,7 +139,7 @@ async fn an_id_whose_command_ended_starts_anew() {
 
 #[tokio::test]
 async fn the_command_sees_its_size_and_every_change_of_it() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let reconnect = Uuid::new_v4();
     let script = "stty -echo; while stty size; do read -r line; done";
     let mut attachment = scene.attach(reconnect, script);
@@ -180,7 +182,7 @@ async fn a_command_outlives_the_idle_limit_while_a_client_is_connected() {
 
 #[tokio::test]
 async fn processes_left_in_the_session_get_the_hangup_with_the_command() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let mut attachment = scene.run("sleep 1000 > /dev/null 2>&1 & printf ready");
     assert_eq!(rest(&mut attachment).await, "ready");
     scene.sessions.close().await;
@@ -190,7 +192,7 @@ async fn processes_left_in_the_session_get_the_hangup_with_the_command() {
 /// As under a real agent, which ends its command alone.
 #[tokio::test]
 async fn process_that_ignores_sighup_outlives_the_command() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let script = "(trap '' HUP; : > deaf; exec sleep 1000) < /dev/null > /dev/null 2>&1 &
         until [ -e deaf ]; do :; done; printf ready";
     let mut attachment = scene.run(script);
@@ -203,7 +205,7 @@ async fn process_that_ignores_sighup_outlives_the_command() {
 /// rest, as on a real server.
 #[tokio::test]
 async fn process_in_a_session_of_its_own_outlives_the_command() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let script = "setsid -f sh -c ': > moved; exec sleep 1000' < /dev/null > /dev/null 2>&1
         until [ -e moved ]; do :; done; printf ready";
     let mut attachment = scene.run(script);
@@ -214,7 +216,7 @@ async fn process_in_a_session_of_its_own_outlives_the_command() {
 
 #[tokio::test]
 async fn closing_ends_every_terminal_and_refuses_new_ones() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let mut attachments =
         [scene.run("printf ready; sleep 1000"), scene.run("trap '' HUP; printf ready; cat")];
     for attachment in &mut attachments {
@@ -230,7 +232,7 @@ async fn closing_ends_every_terminal_and_refuses_new_ones() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_an_error() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let mut spec = scene.workspace.terminal("true");
     spec.prefix = vec![scene.workspace.path("absent").into()];
     let error = scene.sessions.attach(Uuid::new_v4(), &spec).unwrap_err();
@@ -239,7 +241,7 @@ async fn a_program_that_is_not_there_is_an_error() {
 
 #[tokio::test]
 async fn fifty_commands_at_once_all_answer() {
-    let scene = Scene::new(IDLE_LIMIT);
+    let scene = Scene::new(LocalLimits::NORMAL.terminal_idle);
     let mut attachments: Vec<Attachment> =
         (0..50).map(|number| scene.run(&format!("printf {number}"))).collect();
     for (number, attachment) in attachments.iter_mut().enumerate() {

@@ -19,7 +19,7 @@ mod with_hooks {
 
     #[tokio::test]
     async fn the_runners_of_a_server_divide_their_limits_as_it_does() {
-        let up = Up::start(&Program::without_coder().variable(TENTH.0, TENTH.1)).await;
+        let up = Up::start(&Program::without_coder().hurried()).await;
         up.agent("one").await;
         let runner = runners_under(up.program.directory.path())[0];
         let environment = std::fs::read(format!("/proc/{runner}/environ")).unwrap();
@@ -131,7 +131,7 @@ mod with_hooks {
 
     async fn with_agent() -> (CoderStub, Program) {
         let coder = stub(Pace::PerRead).await;
-        let program = Program::on(&coder).variable(TENTH.0, TENTH.1);
+        let program = Program::on(&coder).hurried();
         let server = program.serve().await;
         program.json(&creation_awaited("x", "one")).await;
         settled(&program).await;
@@ -143,7 +143,7 @@ mod with_hooks {
     async fn create_converges_from_every_point() {
         for point in POINTS_OF_CREATE {
             let coder = stub(Pace::PerRead).await;
-            let program = Program::on(&coder).variable(TENTH.0, TENTH.1);
+            let program = Program::on(&coder).hurried();
             killed_at(point, &program, &creation("x", "one")).await;
             assert_eq!(listed(&program).await, row("one", "idle"), "{point}");
             let workspaces = coder.workspaces();
@@ -204,7 +204,7 @@ mod with_hooks {
     async fn the_cancel_of_a_create_leaves_nothing_from_every_point() {
         for point in POINTS_OF_TAKING_BACK {
             let coder = stub(Pace::Held).await;
-            let program = Program::on(&coder).variable(TENTH.0, TENTH.1);
+            let program = Program::on(&coder).hurried();
             let server = program.serve().await;
             program.json(&creation("x", "one")).await;
             eventually("Coder has the workspace", async || coder.workspaces().len() == 1).await;

@@ -1,6 +1,7 @@
 # Ends every process of a run: TERM once, a wait for the grace period, then KILL until none is left. Arguments: id,
-# seconds of grace, why. A process is found by a variable in its environment, also in a session of its own; a process
-# that cleared its environment is found by its parent, and after the first look by its pid and start time.
+# seconds of grace, why. Needs: kill_limit, the seconds of kills. A process is found by a variable in its environment,
+# also in a session of its own; a process that cleared its environment is found by its parent, and after the first look
+# by its pid and start time.
 end() {
   seek "FLEET_EXEC=$1"
   case $3 in
@@ -28,7 +29,7 @@ end() {
     clock
   done
   # A process that survives this many KILLs is stuck in the kernel.
-  until=$((now + 5))
+  until=$((now + kill_limit))
   while [ "$now" -lt "$until" ] && { relatives || members; }; do
     tell KILL
     members && tell KILL

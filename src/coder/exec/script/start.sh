@@ -1,6 +1,6 @@
 # Starts the run unless it exists, and waits until its supervisor has claimed it: a terminal that closes earlier ends
-# processes that are not yet in a session of their own. Needs: id, attempt, limit, grace, once, most, and functions
-# that print the files.
+# processes that are not yet in a session of their own. Needs: id, attempt, limit, grace, kill_limit, once, most, and
+# functions that print the files.
 start() {
   look
   [ "$state" = unknown ] || return
@@ -16,7 +16,8 @@ start() {
 }
 
 launch() {
-  "$@" sh "$attempt/supervise" "$id" "$attempt" "$limit" "$grace" "$base" "$most" 5>&1 </dev/null >/dev/null
+  "$@" sh "$attempt/supervise" "$id" "$attempt" "$limit" "$grace" "$kill_limit" "$base" "$most" \
+    5>&1 </dev/null >/dev/null
 }
 
 # Without setsid the job keeps this session: job control gives it a group of its own and leaves its signals unchanged,

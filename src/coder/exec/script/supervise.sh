@@ -1,7 +1,7 @@
 # Runs one command to its end, also after its terminal has closed. Arguments: id, attempt, seconds to live, seconds of
-# grace, the directory to start in, the bytes of each stream to keep at least or nothing for all. The working directory
-# is the run's; descriptor 5 leads to the waiting starter.
-id=$1 attempt=$2 limit=$3 grace=$4 base=$5 most=$6
+# grace, seconds of kills, the directory to start in, the bytes of each stream to keep at least or nothing for all. The
+# working directory is the run's; descriptor 5 leads to the waiting starter.
+id=$1 attempt=$2 limit=$3 grace=$4 kill_limit=$5 base=$6 most=$7
 exec 2>/dev/null
 umask 077
 # Only one of several attempts claims the run.
