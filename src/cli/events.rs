@@ -12,9 +12,9 @@ use super::client::Client;
 use super::error::CliError;
 use super::globals::Globals;
 use super::screen::Screen;
+use crate::durations::Backoff;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
 type EventStream = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
@@ -78,17 +78,17 @@ impl<'a> Events<'a> {
 
     /// The server may return at another port, so it is looked up again each time.
     async fn reopen(&mut self) -> Result<(), CliError> {
-        let mut pause = FIRST_PAUSE;
+        let mut n_failures = 0;
         loop {
             self.screen.hint("reconnecting");
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(PAUSES.pause(n_failures)).await;
             match self.try_reopen().await {
                 Ok(open) => {
                     self.open = open;
                     return Ok(());
                 }
                 Err(error) if is_final(&error) => return Err(error),
-                Err(_) => pause = (pause * 2).min(LONGEST_PAUSE),
+                Err(_) => n_failures += 1,
             }
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use crate::durations::limits;
+use crate::durations::{Backoff, limits};
 
 limits! {
     /// Every rule takes its durations from this value, which comes with the clock. Tests of expiry use shorter ones.
@@ -78,12 +78,10 @@ limits! {
         work_read: Duration = Duration::from_secs(15),
         /// The pause before failed work is retried.
         work_retry: Duration = Duration::from_secs(1),
-        /// Between two looks at an operation: the first pause, which doubles up to the longest.
-        operation_look: Duration = Duration::from_millis(50),
-        operation_look_longest: Duration = Duration::from_secs(1),
-        /// Between two looks at an agent with a task: the first pause, which doubles up to the longest.
-        task_look: Duration = Duration::from_millis(50),
-        task_look_longest: Duration = Duration::from_secs(2),
+        /// Between two looks at an operation.
+        operation_look: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1)),
+        /// Between two looks at an agent with a task.
+        task_look: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2)),
         /// Signs of life are written at most this often.
         sign_interval: TimeDelta = TimeDelta::seconds(20),
         /// The messages of a working agent are copied this often: its workspace may be lost.
@@ -96,9 +94,8 @@ limits! {
         run_write: Duration = Duration::from_millis(200),
         /// Provisioning is checked this often: tokens expire without a notification.
         provision_read: Duration = Duration::from_secs(1),
-        /// The pause after a failed provisioning, which doubles up to the longest.
-        provision_retry: Duration = Duration::from_secs(1),
-        provision_retry_longest: Duration = Duration::from_secs(600),
+        /// The pause after a failed provisioning.
+        provision_retry: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(600)),
 
         /// The shortest pause between two polls of Coder, per page of its list.
         page_gap: Duration = Duration::from_millis(250),

@@ -1,6 +1,10 @@
 //! Named durations, which are values: a program gets the normal ones, a test divided ones.
 
+mod backoff;
+
 use std::time::Duration;
+
+pub use backoff::Backoff;
 
 /// Defines a struct of durations with their normal values, so that each one stands in one place.
 macro_rules! limits {

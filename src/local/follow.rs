@@ -103,13 +103,12 @@ pub(crate) async fn handle_lost_agent(deployment: &Arc<Deployment>, workspace: U
     deployment.tasks.spawn(respawn(Arc::clone(deployment), workspace, agent));
 }
 
-/// The delay doubles with each restart; the build itself refuses to start an agent that keeps exiting.
+/// The delay grows with each restart; the build itself refuses to start an agent that keeps exiting.
 async fn respawn(deployment: Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     let n_before = deployment.read(|memory| {
         memory.workspaces.get(&workspace).map_or(0, |workspace| workspace.n_respawns(Utc::now()))
     });
-    let factor = 2u32.saturating_pow(u32::try_from(n_before).unwrap_or(u32::MAX));
-    let delay = deployment.options.limits.respawn_delay.saturating_mul(factor);
+    let delay = deployment.options.limits.respawn.pause(u32::try_from(n_before).unwrap_or(u32::MAX));
     if deployment.stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_some() {
         build::order(&deployment, workspace, |workspace| respawned(workspace, agent)).await;
     }

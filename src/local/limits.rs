@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::durations::limits;
+use crate::durations::{Backoff, limits};
 
 limits! {
     /// Durations that decide the state of a workspace, or that a client waits for.
@@ -13,8 +13,8 @@ limits! {
         probe_interval: Duration = Duration::from_secs(2),
         /// A process that takes longer to respond to a probe counts as silent.
         probe: Duration = Duration::from_secs(5),
-        /// The delay before an exited agent is restarted; it doubles with each further restart.
-        respawn_delay: Duration = Duration::from_secs(1),
+        /// The delay before an exited agent is restarted.
+        respawn: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60)),
         /// After TERM all processes of a workspace end within this time; then they are killed. A runner needs half of
         /// it to end an engine that resists and to record that, and a stop has ten seconds in total.
         terminate: Duration = Duration::from_secs(6),
@@ -39,8 +39,8 @@ limits! {
         publish_stopped: Duration = Duration::from_secs(5),
         /// The same before a delete, which is the last chance.
         publish_last: Duration = Duration::from_secs(30),
-        /// The delay after a first failure, and while the branch is not ours to move; it doubles with each failure.
-        publish_retry: Duration = Duration::from_secs(30),
+        /// The delay after a failure, and the first one while the branch is not ours to move.
+        publish_retry: Backoff = Backoff::new(Duration::from_secs(30), Duration::from_secs(64 * 60)),
         /// A git that takes longer to read one ref and its commit is blocked by something that the agent has put
         /// there.
         publish_tip: Duration = Duration::from_secs(4),

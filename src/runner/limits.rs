@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::durations::limits;
+use crate::durations::{Backoff, limits};
 use crate::process::EndLimits;
 
 limits! {
@@ -41,9 +41,8 @@ limits! {
         write_retry: Duration = Duration::from_secs(1),
         /// Between two reports to Coder: all agents of one machine share one limit of 512 per minute.
         report_gap: Duration = Duration::from_millis(500),
-        /// The pause after a failed report, which doubles up to the longest.
-        report_retry: Duration = Duration::from_millis(500),
-        report_retry_longest: Duration = Duration::from_secs(30),
+        /// The pause after a failed report.
+        report_retry: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30)),
     }
 }
 

@@ -117,7 +117,7 @@ impl Reports {
 
     /// Retries until the newest report is sent, or until Coder refuses it permanently.
     async fn send_newest(&mut self, client: &Client, coder: &CoderOptions) {
-        let mut pause = self.limits.report_retry;
+        let mut n_failures = 0;
         loop {
             let Some(report) = self.news.borrow_and_update().clone() else { return };
             let body = AppStatusReport {
@@ -131,13 +131,13 @@ impl Reports {
                 Err(error) if is_final(&error) => {
                     return tracing::warn!(%error, "Coder refused this report");
                 }
-                Err(error) => tracing::debug!(%error, ?pause, "report not sent; retrying"),
+                Err(error) => tracing::debug!(%error, n_failures, "report not sent; retrying"),
             }
             tokio::select! {
                 newer = self.news.changed() => if newer.is_err() { return },
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(self.limits.report_retry.pause(n_failures)) => {}
             }
-            pause = self.limits.report_retry_longest.min(pause * 2);
+            n_failures += 1;
         }
     }
 }

@@ -335,13 +335,12 @@ impl ActiveOperation {
         self.began += since.elapsed();
     }
 
-    /// Waits before the next lookup, with a doubled pause each time.
+    /// Waits before the next lookup.
     async fn pause(&mut self, limits: &Limits, stop: &CancellationToken) {
-        let doubled = limits.operation_look.saturating_mul(2u32.saturating_pow(self.n_pauses));
-        let delay = doubled.min(limits.operation_look_longest);
-        self.n_pauses = self.n_pauses.saturating_add(1);
+        let pause = limits.operation_look.pause(self.n_pauses);
+        self.n_pauses += 1;
         tokio::select! {
-            () = tokio::time::sleep(delay) => {}
+            () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
         }
     }

@@ -13,6 +13,7 @@ use crate::coder::wire::Workspace;
 use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
 use crate::domain::limits::Limits;
 use crate::domain::metadata::listed_names;
+use crate::durations::Backoff;
 
 const PAGE_SIZE: u32 = 100;
 /// More unreadable workspaces than this mean that Coder's responses cannot be trusted.
@@ -256,12 +257,7 @@ impl PollSchedule {
             return wait.min(self.limits.rate_limit).max(self.gap());
         }
         let calm = self.base.max(self.gap());
-        let doubled = 2u32.saturating_pow(self.n_failures.min(10));
-        if self.n_failures > 0 {
-            calm.saturating_mul(doubled).min(self.limits.poll_backoff.max(self.base))
-        } else {
-            calm
-        }
+        Backoff::new(calm, self.limits.poll_backoff.max(calm)).pause(self.n_failures)
     }
 
     fn discover_after(&mut self, pause: Duration) {

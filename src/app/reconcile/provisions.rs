@@ -1,7 +1,6 @@
 //! Provisions every ready agent; failures are retried with back-off.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::Utc;
 use tokio::sync::Semaphore;
@@ -58,6 +57,7 @@ impl Fleet {
                     *provision_state = ProvisionState { delivered: Some(provision), failure: None };
                 }),
                 Err(ProvisionError(reason)) => {
+                    let pause = self.limits().provision_retry.pause(n_failures);
                     n_failures += 1;
                     tracing::warn!(
                         agent.id = %agent, reason, n_failures,
@@ -66,7 +66,7 @@ impl Fleet {
                     self.provision_show(agent, |provision_state| provision_state.failure = Some(reason));
                     let restarted = self.restarted_or_gone(agent, state.agent.sighting.generation);
                     // Another start of the agent gets its own worker at once.
-                    if tokio::time::timeout(self.provision_pause(n_failures), restarted).await.is_ok() {
+                    if tokio::time::timeout(pause, restarted).await.is_ok() {
                         break;
                     }
                 }
@@ -82,13 +82,6 @@ impl Fleet {
         while self.board().now().by_id(agent).is_some_and(is_same) {
             let _changed = changes.changed().await;
         }
-    }
-
-    /// Doubles with each failure.
-    fn provision_pause(&self, n_failures: u32) -> Duration {
-        let limits = self.limits();
-        let doubled = 2u32.saturating_pow(n_failures.saturating_sub(1));
-        limits.provision_retry.saturating_mul(doubled).min(limits.provision_retry_longest)
     }
 
     fn provision_show(&self, agent: AgentId, change: impl FnOnce(&mut ProvisionState)) {

@@ -20,6 +20,7 @@ use crate::domain::limits::Limits;
 use crate::domain::status::current_report;
 use crate::domain::task::{Cancel, Delivery, Task};
 use crate::domain::task_plan::Signaling;
+use crate::durations::Backoff;
 use crate::store::LatestTasks;
 
 /// Limit of concurrent probes and messages; each has a deadline, so that the wait for a permit is short.
@@ -128,9 +129,9 @@ impl Fleet {
     /// Pauses with back-off, until an input changes.
     async fn task_pause(&self, worker: &mut TaskWorker, stop: &CancellationToken) {
         let until = Instant::now() + worker.delay();
-        worker.n_pauses = worker.n_pauses.saturating_add(1);
+        worker.n_pauses += 1;
         // A minimal pause bounds the rate of probes of one agent.
-        tokio::time::sleep(worker.limits.task_look).await;
+        tokio::time::sleep(worker.limits.task_look.first).await;
         loop {
             tokio::select! {
                 () = worker.wake.notified() => {}
@@ -203,9 +204,9 @@ impl TaskWorker {
     }
 
     fn delay(&self) -> Duration {
-        let longest =
-            self.limits.task_look_longest.max(Duration::from_secs(1) * self.n_workers / PROBES_PER_SECOND);
-        self.limits.task_look.saturating_mul(2u32.saturating_pow(self.n_pauses)).min(longest)
+        let Backoff { first, longest } = self.limits.task_look;
+        let longest = longest.max(Duration::from_secs(1) * self.n_workers / PROBES_PER_SECOND);
+        Backoff::new(first, longest).pause(self.n_pauses)
     }
 }
 

@@ -8,10 +8,10 @@ use tokio::time::sleep;
 use super::frames::{Frames, Piece};
 use super::terminal::Terminal;
 use super::{ExecError, OutputStream, RunEnd, RunState};
+use crate::durations::Backoff;
 
 /// The pause after a poll without news: short at first, for commands that end soon.
-const FIRST_PAUSE: Duration = Duration::from_millis(4);
-const LAST_PAUSE: Duration = Duration::from_millis(500);
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(4), Duration::from_millis(500));
 
 /// An event of a run.
 #[derive(Debug)]
@@ -29,7 +29,8 @@ pub(super) struct FollowConnection {
     /// The state received so far; it may arrive in parts.
     word: Vec<u8>,
     is_quiet: bool,
-    pause: Duration,
+    /// Polls without news since the last output.
+    n_quiet: u32,
 }
 
 /// The current section of a response.
@@ -47,7 +48,7 @@ impl FollowConnection {
             section: Section::Output(OutputStream::Stdout),
             word: Vec::new(),
             is_quiet: true,
-            pause: FIRST_PAUSE,
+            n_quiet: 0,
         }
     }
 
@@ -100,10 +101,10 @@ impl FollowConnection {
     }
 
     async fn poll_again(&mut self) -> Result<(), ExecError> {
-        self.pause = if self.is_quiet { (self.pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
+        self.n_quiet = if self.is_quiet { self.n_quiet + 1 } else { 0 };
         self.is_quiet = true;
         self.section = Section::Output(OutputStream::Stdout);
-        sleep(self.pause).await;
+        sleep(PAUSES.pause(self.n_quiet)).await;
         self.terminal.send("more\n").await
     }
 }

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use crate::durations::limits;
+use crate::durations::{Backoff, limits};
 
 limits! {
     /// How long commands wait for a workspace that does not respond, and a run for processes that resist.
     ExecLimits {
         /// After this time the caller gets an error; the workspace's processes continue.
         outage: Duration = Duration::from_secs(60),
-        /// The first pause before a retry, which doubles up to the longest.
-        retry: Duration = Duration::from_millis(100),
-        retry_longest: Duration = Duration::from_secs(5),
+        /// The pause before a retry.
+        retry: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5)),
         /// The first connection to a workspace's agent may have to be established.
         ready: Duration = Duration::from_secs(30),
         /// A server that sends nothing for this long, not even a heartbeat, is considered gone.

@@ -1,7 +1,5 @@
 //! Decides how long an unreachable workspace is retried.
 
-use std::time::Duration;
-
 use tokio::time::{Instant, sleep};
 
 use super::{ExecError, ExecLimits};
@@ -10,13 +8,13 @@ use super::{ExecError, ExecLimits};
 #[derive(Debug)]
 pub(super) struct Outage {
     since: Option<Instant>,
-    pause: Duration,
+    n_pauses: u32,
     limits: ExecLimits,
 }
 
 impl Outage {
     pub(super) fn none(limits: ExecLimits) -> Self {
-        Self { since: None, pause: limits.retry, limits }
+        Self { since: None, n_pauses: 0, limits }
     }
 
     /// Waits until the next retry is due, or returns the error if a retry is useless.
@@ -26,8 +24,8 @@ impl Outage {
             return Err(error);
         }
         tracing::debug!(%error, "a workspace is unreachable; retrying");
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(self.limits.retry_longest);
+        sleep(self.limits.retry.pause(self.n_pauses)).await;
+        self.n_pauses += 1;
         Ok(())
     }
 }

@@ -24,7 +24,6 @@ use super::{Deployment, LocalError};
 use crate::coder::wire::Transition;
 use crate::files::beneath::State;
 
-const MOST_DOUBLINGS: u32 = 7;
 /// How many branches are transferred at once.
 const N_AT_ONCE: usize = 4;
 const STAGE: &str = "Publishing the branch";
@@ -48,13 +47,6 @@ struct BranchState {
     last_problem: Option<String>,
     /// Whether it is queued for a transfer.
     is_queued: bool,
-}
-
-impl BranchState {
-    /// Grows with each failure.
-    fn pause(&self, first: Duration) -> Duration {
-        first * 2_u32.pow(self.n_failures.saturating_sub(1).min(MOST_DOUBLINGS))
-    }
 }
 
 /// Whether a retry can help.
@@ -157,8 +149,8 @@ async fn publish(deployment: &Arc<Deployment>, workspace: &Workspace, limit: Dur
     };
     known.signature = signature;
     known.n_failures = if retry == Retry::Worthwhile { known.n_failures + 1 } else { 0 };
-    known.retry_at =
-        problem.is_some().then(|| Instant::now() + known.pause(deployment.options.limits.publish_retry));
+    let pause = deployment.options.limits.publish_retry.pause(known.n_failures.saturating_sub(1));
+    known.retry_at = problem.is_some().then(|| Instant::now() + pause);
     if let Some(problem) =
         problem.as_ref().filter(|problem| known.last_problem.as_ref() != Some(&problem.kind))
     {

@@ -1,5 +1,8 @@
 //! The embedded Coder answers with the status codes, keys and types that a real one was recorded with.
 
+use std::time::Duration;
+
+use fleet_mcp::durations::Backoff;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -53,7 +56,8 @@ async fn the_deployment_and_its_templates_look_like_the_recordings() {
 async fn a_workspace_and_its_builds_look_like_the_recordings() {
     let mut site = LocalSite::new();
     // A killed agent is looked at before it is started again.
-    site.options.limits.respawn_delay = std::time::Duration::from_secs(3_600);
+    let hour = Duration::from_secs(3_600);
+    site.options.limits.respawn = Backoff::new(hour, hour);
     let local = site.start().await;
     let api = local.api();
     let template = template(&api).await;

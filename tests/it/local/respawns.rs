@@ -8,7 +8,7 @@ use crate::harness::{LocalSite, RunningLocal, eventually, is_over, is_ready, kil
 
 fn impatient() -> LocalSite {
     let mut site = LocalSite::new();
-    site.options.limits.respawn_delay = Duration::from_millis(1);
+    site.options.limits.respawn.first = Duration::from_millis(1);
     site
 }
 
@@ -85,7 +85,7 @@ async fn an_agent_that_keeps_ending_stays_failed_also_over_crashes_until_it_is_s
 async fn a_stop_before_the_agent_is_started_again_stays_a_stop() {
     let mut site = LocalSite::new();
     // Enough for the stop to arrive before it on a loaded machine.
-    site.options.limits.respawn_delay = Duration::from_secs(5);
+    site.options.limits.respawn.first = Duration::from_secs(5);
     let local = site.start().await;
     let id = json!(local.create_ready("agent").await.id);
     kill_agent(&site).await;

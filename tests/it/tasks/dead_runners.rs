@@ -13,7 +13,7 @@ const CUT_SHORT: &str = "the agent's runner ended during the task; it is not run
 
 async fn crew() -> Crew {
     let mut site = LocalSite::new();
-    site.options.limits.respawn_delay = Duration::from_millis(1);
+    site.options.limits.respawn.first = Duration::from_millis(1);
     let crew = Crew::on(site).await;
     crew.agent("one").await;
     crew
