@@ -126,7 +126,7 @@ struct FleetInner {
     poll_nudge: Notify,
     /// Triggers a poll even during a back-off.
     poll_force: Notify,
-    /// Ends all waits at shutdown.
+    /// Ends the reconcilers and the waits of callers at shutdown.
     stopping: CancellationToken,
     /// Wakes the executor of operations; the number only grows.
     operations: watch::Sender<u64>,
@@ -186,6 +186,11 @@ impl Fleet {
     /// Where workspaces run, which decides what a stop of the server does to them.
     pub fn hosting(&self) -> &Hosting {
         &self.options().hosting
+    }
+
+    /// Stops the fleet when it is canceled.
+    pub fn stop_token(&self) -> CancellationToken {
+        self.0.stopping.clone()
     }
 
     pub fn board(&self) -> &Board {

@@ -201,8 +201,8 @@ async fn start_fleet(
     options.inspection.host = inspector;
     let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
-    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-    fleet.start(&stop, &tasks);
+    let (stop, tasks) = (fleet.stop_token(), TaskTracker::new());
+    fleet.start(&tasks);
     if let TokenSource::File(path) = &coder.token_source {
         let (path, token) = (path.clone(), coder.token.clone());
         tasks.spawn(token_file::follow(fleet.clone(), client, path, token, stop.clone()));

@@ -6,6 +6,7 @@ mod await_coder;
 mod ending;
 pub(super) mod failures;
 mod judge;
+mod keep;
 mod lookup;
 mod observe;
 mod operations;
@@ -27,26 +28,25 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Fleet;
+use keep::keep_running;
 
 impl Fleet {
-    /// Starts the reconcilers; they end on `stop`, after which `tasks` drains.
-    pub fn start(&self, stop: &CancellationToken, tasks: &TaskTracker) {
-        let (fleet, token) = (self.clone(), stop.clone());
-        tasks.spawn(async move {
-            token.cancelled().await;
-            fleet.0.stopping.cancel();
-        });
-        let (fleet, token) = (self.clone(), stop.clone());
-        tasks.spawn(async move { fleet.poll_until(token).await });
-        let (fleet, token) = (self.clone(), stop.clone());
-        tasks.spawn(async move { fleet.operations_until(token).await });
-        let (fleet, token) = (self.clone(), stop.clone());
-        tasks.spawn(async move { fleet.provisions_until(token).await });
-        let (fleet, token) = (self.clone(), stop.clone());
-        tasks.spawn(async move { fleet.tasks_until(token).await });
-        let (fleet, token) = (self.clone(), stop.clone());
-        tasks.spawn(async move { fleet.runs_until(token).await });
-        let (fleet, token) = (self.clone(), stop.clone());
-        tasks.spawn(async move { fleet.squads_until(token).await });
+    /// Starts the reconcilers; they end when the fleet stops, after which `tasks` drains.
+    pub fn start(&self, tasks: &TaskTracker) {
+        self.keep(tasks, "poll", Self::poll_until);
+        self.keep(tasks, "operations", Self::operations_until);
+        self.keep(tasks, "provisions", Self::provisions_until);
+        self.keep(tasks, "tasks", Self::tasks_until);
+        self.keep(tasks, "runs", Self::runs_until);
+        self.keep(tasks, "squads", Self::squads_until);
+    }
+
+    fn keep<F>(&self, tasks: &TaskTracker, name: &'static str, reconciler: fn(Self, CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (fleet, retry) = (self.clone(), self.limits().work_retry);
+        let begin = move |stop| reconciler(fleet.clone(), stop);
+        tasks.spawn(keep_running(name, retry, self.stop_token(), begin));
     }
 }

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::pool::{Pauses, Pool};
 use crate::app::Fleet;
 use crate::app::error::Error;
+use crate::app::hooks::point;
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{Operation, OperationKind, Progress};
 
@@ -23,22 +24,20 @@ struct RunningOperation {
 type OperationPool = Pool<AgentId, RunningOperation>;
 
 impl Fleet {
-    pub(super) async fn operations_until(&self, stop: CancellationToken) {
+    pub(super) async fn operations_until(self, stop: CancellationToken) {
         let mut accepted = self.0.operations.subscribe();
         let mut pool = OperationPool::new("operation", Pauses::of(self.limits()), stop);
         while pool.turn(accepted.changed()).await {
-            for error in self.operations_begin(&mut pool).await {
-                pool.read_failed(&error);
+            match self.store().operations_open().await {
+                Ok(open) => self.operations_begin(open, &mut pool).await,
+                Err(error) => pool.read_failed(&error.into()),
             }
         }
     }
 
     /// Starts the first open operation of every agent without a worker; a delete preempts the others.
-    async fn operations_begin(&self, pool: &mut OperationPool) -> Vec<Error> {
-        let open = match self.store().operations_open().await {
-            Ok(open) => open,
-            Err(error) => return vec![error.into()],
-        };
+    async fn operations_begin(&self, open: Vec<Operation>, pool: &mut OperationPool) {
+        point("operations.read");
         // A row that cannot be written blocks only its own agent.
         let mut errors = Vec::new();
         let open = self.end_superseded(open, &mut errors).await;
@@ -52,7 +51,9 @@ impl Fleet {
                 pool.begin(self.clone(), operation);
             }
         }
-        errors
+        for error in errors {
+            pool.retry_soon("the end of an operation could not be recorded; retrying", &error);
+        }
     }
 }
 

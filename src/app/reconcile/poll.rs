@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::app::Fleet;
 use crate::app::health::TokenRefused;
+use crate::app::hooks::point;
 use crate::coder::wire::Workspace;
 use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
 use crate::domain::limits::Limits;
@@ -46,7 +47,7 @@ struct ListCursor {
 }
 
 impl Fleet {
-    pub(super) async fn poll_until(&self, stop: CancellationToken) {
+    pub(super) async fn poll_until(self, stop: CancellationToken) {
         let mut schedule = PollSchedule::new(self.options().poll_interval, self.limits());
         loop {
             let turn = async {
@@ -93,6 +94,7 @@ impl Fleet {
         }
         let listing = self.list_all(schedule).await?;
         let n_pages = listing.n_pages;
+        point("poll.listed");
         if let Err(error) = self.absorb(listing).await {
             tracing::error!(
                 %error, source = ?std::error::Error::source(&error),

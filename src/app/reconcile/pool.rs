@@ -102,7 +102,12 @@ where
 
     /// Reports a failed read of open work, which the timer repeats soon.
     pub(super) fn read_failed(&mut self, error: &Error) {
-        tracing::error!(%error, worker.kind = self.kind, "open work could not be read; retrying");
+        self.retry_soon("open work could not be read; retrying", error);
+    }
+
+    /// Reports a failure of the reconciler itself; open work is read again soon.
+    pub(super) fn retry_soon(&mut self, failure: &str, error: &Error) {
+        tracing::error!(%error, worker.kind = self.kind, "{failure}");
         self.next_read = Instant::now() + self.pauses.retry;
     }
 

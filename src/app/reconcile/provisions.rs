@@ -19,7 +19,7 @@ use crate::domain::provision::Provision;
 const PARALLEL: usize = 4;
 
 impl Fleet {
-    pub(super) async fn provisions_until(&self, stop: CancellationToken) {
+    pub(super) async fn provisions_until(self, stop: CancellationToken) {
         // Without a server address an agent cannot use a token.
         let Some(url) = self.options().callback_url.as_deref() else { return };
         let mut changes = self.board().changes();

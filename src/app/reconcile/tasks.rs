@@ -84,13 +84,13 @@ pub(super) struct WakeInputs {
 }
 
 impl Fleet {
-    pub(super) async fn tasks_until(&self, stop: CancellationToken) {
+    pub(super) async fn tasks_until(self, stop: CancellationToken) {
         let mut pool = TaskPool::new("task", Pauses::of(self.limits()), stop);
         let permits = Arc::new(Semaphore::new(PARALLEL));
         let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
         while pool.turn(either(changes.changed(), tasks.changed())).await {
             for state in self.board().now().agents.values() {
-                pool.start_or_wake(self, state, &permits);
+                pool.start_or_wake(&self, state, &permits);
             }
         }
     }

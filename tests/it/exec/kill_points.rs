@@ -11,7 +11,6 @@ use fleet_mcp::domain::run::{RunEnd, RunStream};
 use fleet_mcp::store::{Store, StoreOptions};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::fleet::{Home, everything, script};
@@ -51,7 +50,7 @@ async fn a_control_plane() {
     let coder = client(&variable("URL"), &variable("TOKEN"));
     let catalog = Catalog::open(CatalogDirs::default());
     let fleet = Fleet::open(store, coder, catalog, fleet_options()).await.unwrap();
-    fleet.start(&CancellationToken::new(), &TaskTracker::new());
+    fleet.start(&TaskTracker::new());
     eventually("the fleet has seen Coder", async || fleet.board().now().observed_at.is_some()).await;
     let agent = fleet.board().now().by_name("one").unwrap().agent.id;
     let mut command = script(SCRIPT);

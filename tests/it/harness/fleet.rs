@@ -141,8 +141,8 @@ impl RunningFleet {
         let store = Store::open(&paths).await.unwrap();
         let options = FleetOptions { rescue_dir: directory.path().join("rescued"), ..options };
         let fleet = Fleet::open(store.clone(), coder, catalog, options).await.unwrap();
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        fleet.start(&stop, &tasks);
+        let (stop, tasks) = (fleet.stop_token(), TaskTracker::new());
+        fleet.start(&tasks);
         Self { fleet, store, directory, stop, tasks }
     }
 

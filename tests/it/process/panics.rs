@@ -1,4 +1,4 @@
-//! A worker that panics while others live: it runs again in the same process, and the others go on.
+//! A worker or a reconciler that panics: it runs again in the same process, and the others go on.
 
 use super::creation;
 use crate::harness::{Pace, Program, eventually, stub};
@@ -27,4 +27,21 @@ async fn an_operation_whose_worker_panics_ends_all_the_same() {
     assert_eq!(builds, [1, 1], "no create was sent twice");
     assert_eq!(program.log().matches("a worker panicked; it is restarted").count(), 1, "{}", program.log());
     assert_eq!(server.terminate().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_reconciler_that_panics_runs_again_and_its_workers_with_it() {
+    for point in ["poll.listed", "operations.read"] {
+        let coder = stub(Pace::PerRead).await;
+        let program = Program::on(&coder).variable("FLEET_PANIC_POINT", point);
+        let server = program.serve().await;
+        program.json(&creation("x", "one")).await;
+        eventually("the agent is idle", async || {
+            program.json(&["--json", "agents", "list"]).await["agents"][0]["status"] == "idle"
+        })
+        .await;
+        let n_panics = program.log().matches("a reconciler panicked; it is restarted").count();
+        assert_eq!(n_panics, 1, "{point}: {}", program.log());
+        assert_eq!(server.terminate().await, Some(0));
+    }
 }

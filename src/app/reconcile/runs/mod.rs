@@ -17,7 +17,7 @@ use crate::domain::id::RunId;
 use crate::domain::run::{Run, RunEnd, RunStep, WorkspaceSeen};
 
 impl Fleet {
-    pub(super) async fn runs_until(&self, stop: CancellationToken) {
+    pub(super) async fn runs_until(self, stop: CancellationToken) {
         let mut nudges = self.0.runs.nudges();
         let mut pool = Pool::new("run", Pauses::of(self.limits()), stop);
         while pool.turn(nudges.changed()).await {

@@ -15,7 +15,7 @@ use crate::domain::id::SquadId;
 use crate::domain::squad::{ExecutionMode, Squad};
 
 impl Fleet {
-    pub(super) async fn squads_until(&self, stop: CancellationToken) {
+    pub(super) async fn squads_until(self, stop: CancellationToken) {
         let mut accepted = self.0.squads.subscribe();
         let mut pool = Pool::new("squad", Pauses::of(self.limits()), stop);
         while pool.turn(accepted.changed()).await {
