@@ -18,7 +18,7 @@ use crate::domain::agent::Agent;
 use crate::domain::clock::Clock;
 use crate::domain::id::AgentId;
 use crate::domain::limits::Limits;
-use crate::domain::operation::{Failure, Operation, OperationEnd, OperationKind, Progress};
+use crate::domain::operation::{Failure, Operation, OperationEnd, OperationKind, Progress, Subject};
 use crate::domain::plan::{CancelOutcome, OperationStep, Seen, plan, rescue_first};
 use crate::domain::plan_cancel::plan_cancel;
 use crate::domain::rescue::Rescue;
@@ -97,7 +97,9 @@ impl Fleet {
 
     /// None if the agent was discarded with all its rows.
     async fn active_operation(&self, operation: Operation) -> Result<Option<ActiveOperation>, Error> {
-        let Some(agent) = self.store().agent_by_id(operation.agent_id()).await? else { return Ok(None) };
+        // The steps below are those of an agent's life cycle; another subject has steps of its own.
+        let Subject::Agent(agent) = operation.subject;
+        let Some(agent) = self.store().agent_by_id(agent).await? else { return Ok(None) };
         let rescue = match operation.kind {
             OperationKind::Delete => self.store().rescue_of(operation.id).await?,
             OperationKind::Create | OperationKind::Start => None,
