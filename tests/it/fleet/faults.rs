@@ -116,15 +116,14 @@ async fn under_five_percent_random_faults_at_least_95_of_100_calls_succeed_at_th
 #[tokio::test]
 async fn a_workspace_that_appears_under_our_name_but_is_not_ours_is_never_adopted() {
     let scene = Scene::new(Pace::Instant).await;
+    let fleet = scene.running.fleet.clone();
+    let theirs = scene.coder.api().workspace_create("dataone", "mine").await;
+    assert_eq!(theirs.status, 201);
     scene.coder.fault(Rule {
         matches: Matches::call("POST", CREATE),
         when: When::First(1),
         kind: Fault::ErrorBefore,
     });
-    let fleet = scene.running.fleet.clone();
-    let api = scene.coder.api();
-    let theirs = api.workspace_create("dataone", "mine").await;
-    assert_eq!(theirs.status, 201);
     let request = CreateAgent { project: "setup".into(), ..create_command("mine") };
     let error = fleet.agent_create(&operator(), request).await.unwrap_err();
     assert_eq!(error.to_string(), "agent 'mine' already exists");

@@ -2,7 +2,7 @@
 
 use fleet_mcp::domain::agent::AgentStatus;
 
-use crate::harness::{Fault, Matches, Pace, Rule, Scene, When};
+use crate::harness::{Fault, Matches, Pace, Rule, Scene, When, eventually};
 
 #[tokio::test]
 async fn a_workspace_too_large_to_read_keeps_its_state_and_hinders_no_other_agent() {
@@ -21,6 +21,9 @@ async fn a_workspace_too_large_to_read_keeps_its_state_and_hinders_no_other_agen
     scene.running.is_gone("two").await;
     scene.running.create("three").await.unwrap();
     scene.running.becomes("three", AgentStatus::Idle).await;
+    eventually("both calls were answered with too much", async || {
+        hits.iter().all(|hits| scene.coder.fault_hits(*hits) > 0)
+    })
+    .await;
     assert_eq!(scene.running.status("huge"), Some(AgentStatus::Idle));
-    assert!(hits.iter().all(|hits| scene.coder.fault_hits(*hits) > 0));
 }

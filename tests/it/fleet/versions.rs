@@ -223,7 +223,7 @@ async fn a_role_that_becomes_forbidden_while_coder_is_asked_is_refused() {
 async fn unclear_create(kind: Fault) -> Scene {
     let scene = Scene::new(Pace::Instant).await;
     let create = Matches::call("POST", "/api/v2/organizations/{org}/members/{user}/workspaces");
-    let lost = scene.coder.fault(Rule { matches: create, when: When::Always, kind });
+    let lost = scene.coder.fault(Rule { matches: create, when: When::First(1), kind });
     // The first look is made before anything is sent.
     let look = Matches::call("GET", "/api/v2/users/{user}/workspace/{name}");
     scene.coder.fault(Rule { matches: look, when: When::After(1), kind: Fault::ErrorBefore });

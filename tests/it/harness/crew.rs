@@ -174,6 +174,12 @@ impl Crew {
         taken_in(&self.site.workspace(name).join("fleet/journal.jsonl"))
     }
 
+    /// All texts that were delivered to the agent's runner, with those that its engine never had.
+    pub(crate) fn delivered(&self, name: &str) -> Vec<String> {
+        let turns = turns_in(&self.site.workspace(name).join("fleet/journal.jsonl"));
+        turns.into_iter().map(|turn| turn.message).collect()
+    }
+
     async fn until(&self, name: &str, what: &str, holds: impl Fn(AgentStatus, Option<&Task>) -> bool) {
         let mut changes = self.running.fleet.board().changes();
         let is_so = || {
@@ -201,16 +207,30 @@ impl Crew {
 /// The messages of a runner's journal. One that a stop of the workspace kept from its engine is not taken: it is
 /// delivered again.
 pub(crate) fn taken_in(journal: &std::path::Path) -> Vec<String> {
+    turns_in(journal).into_iter().filter(|turn| !turn.is_unbegun).map(|turn| turn.message).collect()
+}
+
+/// A turn of a runner's journal.
+struct JournaledTurn {
+    message: String,
+    is_unbegun: bool,
+}
+
+fn turns_in(journal: &std::path::Path) -> Vec<JournaledTurn> {
     let lines = std::fs::read_to_string(journal).unwrap_or_default();
-    let mut turns = Vec::new();
+    let mut turns: Vec<JournaledTurn> = Vec::new();
     for entry in lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         match entry["entry"].as_str() {
-            Some("accepted") => turns.push(Some(entry["content"].as_str().unwrap_or_default().to_owned())),
-            Some("ended") if entry["outcome"]["by"] == "unbegun" => {
-                turns[usize::try_from(entry["turn"].as_u64().unwrap()).unwrap()] = None;
+            Some("accepted") => {
+                let message = entry["content"].as_str().unwrap_or_default().to_owned();
+                turns.push(JournaledTurn { message, is_unbegun: false });
+            }
+            Some("ended") => {
+                let turn = usize::try_from(entry["turn"].as_u64().unwrap()).unwrap();
+                turns[turn].is_unbegun = entry["outcome"]["by"] == "unbegun";
             }
             Some(_) | None => {}
         }
     }
-    turns.into_iter().flatten().collect()
+    turns
 }

@@ -65,7 +65,7 @@ async fn the_engine_does_the_task_and_its_words_are_the_outcome_and_the_log() {
         (TaskState::Done, "did it"),
     ];
     assert_eq!(told, expected);
-    assert_eq!(crew.taken("one"), ["say ready"], "the app got no other task");
+    assert_eq!(crew.delivered("one"), ["say ready"], "the app got no other task");
     assert_eq!(commits(&crew, "By exec"), 1);
     let page = PageRequest::parse(1, 2).unwrap();
     let log =

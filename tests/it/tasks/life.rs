@@ -134,7 +134,7 @@ async fn a_task_that_is_canceled_while_its_agent_is_stopped_does_not_go_on() {
         crew.rests(name).await;
         let states: Vec<String> = crew.tasks(name).await.into_iter().map(|(state, _, _)| state).collect();
         assert_eq!(states, ["canceled"]);
-        assert_eq!(crew.taken(name), ["sleep 600"]);
+        assert_eq!(crew.delivered(name), ["sleep 600"]);
     }
 }
 
