@@ -33,7 +33,7 @@ pub(crate) async fn run(extent: Extent) {
         {
             let request = PageRequest::parse(number, PAGE).unwrap();
             let times = measure(n_rounds, Duration::ZERO, async || {
-                black_box(store.journal_page(agent, None, request).await.unwrap());
+                black_box(store.history_page(agent, None, request).await.unwrap());
             })
             .await;
             let (median, worst) = (median(&times), worst(&times));

@@ -18,8 +18,6 @@ use uuid::Uuid;
 use crate::harness::{LocalSite, RunningFleet, client, fleet_options, operator, project};
 use crate::measure::{Extent, measure, median, ratio};
 
-const LONG: Duration = Duration::from_secs(120);
-
 pub(crate) async fn run(extent: Extent) {
     let (sizes, n_rounds): (&[usize], usize) = extent.of((&[1, 10, 50], 5), (&[1], 1));
     let site = LocalSite::new().project(project("setup", None));
@@ -65,9 +63,11 @@ async fn squad(running: &RunningFleet, n_members: usize) {
         agent: Some("one".to_owned()),
     };
     let request = StartSquad { members: vec![member; n_members], metadata: None, request: None };
-    let id = running.fleet.squad_start(&operator(), request).await.unwrap();
-    running.fleet.squad_await_end(&operator(), id, LONG).await.unwrap();
-    let shown = running.fleet.squad_show(&operator(), id, 10).await.unwrap();
+    let caller = operator();
+    let id = running.fleet.squad_start(&caller, request).await.unwrap();
+    let mut wait = running.fleet.squad_wait(&caller, id);
+    while wait.next().await.unwrap().is_some() {}
+    let shown = running.fleet.squad_show(&caller, id, 10).await.unwrap();
     assert!(shown.squad.members.iter().all(|member| member.status() == MemberStatus::Completed), "{shown:?}");
 }
 
