@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process_group, set_parent_process_death_signal, setsid, wait,
+    Pid, Signal, WaitOptions, getpid, kill_process_group, set_parent_process_death_signal, setsid, wait,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, timeout};
@@ -30,6 +30,12 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Runs the command as the init of a namespace; returns its exit code. The descriptor is the pipe that closes when
 /// the process outside dies; `leftovers` is how long the other processes may take to end after the command.
 pub fn init(tether: RawFd, command: &[OsString], leftovers: Duration) -> Result<u8, EncloseError> {
+    // Anywhere else it would mount over the /proc of others and signal all processes of the machine.
+    if getpid() != Pid::INIT {
+        return Err(EncloseError::Supervise(io::Error::other(
+            "this is not the first process of a PID namespace",
+        )));
+    }
     follow_parent(tether).map_err(EncloseError::Supervise)?;
     mounts::own_processes().map_err(EncloseError::ProcessScope)?;
     mounts::protect_machine().map_err(EncloseError::Machine)?;

@@ -3,6 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
+use std::process::Stdio;
 
 use fleet_mcp::coder::{Deleted, PtyOptions};
 use futures_util::{SinkExt, StreamExt};
@@ -12,7 +13,7 @@ use uuid::Uuid;
 
 use crate::harness::{
     Program, Up, all_processes_under, as_each_user, client, eventually, kill, parent, processes_under,
-    runners_under,
+    runners_under, skipped,
 };
 
 /// A process with a cleared environment, a session of its own and no living parent of the workspace.
@@ -116,6 +117,37 @@ async fn all_processes_of_a_workspace_end_when_the_process_outside_is_killed() {
         .await;
     })
     .await;
+}
+
+/// In a namespace of its own, since an init that starts all the same signals every process that it sees.
+#[test]
+fn an_init_that_is_not_the_first_process_of_its_namespace_is_refused() {
+    let program = env!("CARGO_BIN_EXE_fleet-mcp");
+    let script = format!("{program} enclose --init 0 -- true; echo \"survived with $?\"");
+    let mut command = std::process::Command::new("unshare");
+    command.args([
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // The pipe by which an init notices the end of the process outside.
+    let _tether = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if told.contains("unshare:") {
+        return skipped(&format!("an init in the wrong place: {told}"));
+    }
+    let reason = "cannot supervise the command: this is not the first process of a PID namespace";
+    assert!(told.contains(reason), "{told}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "survived with 125\n");
 }
 
 fn words(pid: u32) -> String {
