@@ -71,7 +71,8 @@ async fn run<const N: usize>(
     argv: [&str; N],
 ) -> Result<Output, WorkspaceExecError> {
     let command = Command { timeout: COMMAND_LIMIT, output_limit: 2 * PIECE, ..Command::new(argv) };
-    workspace_exec.exec(command, COMMAND_LIMIT).await
+    // The rescue's own deadline is shorter, and decides.
+    workspace_exec.exec(command, workspace_exec.limits.workspace_answer).await
 }
 
 /// Writes a piece and returns the number of missing bytes.
