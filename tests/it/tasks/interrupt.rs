@@ -94,13 +94,15 @@ async fn of_interrupts_at_once_the_last_accepted_runs_and_replaces_the_others() 
 #[tokio::test]
 async fn an_interrupt_during_a_start_lets_the_agent_have_its_spec_first() {
     let crew = Crew::new().await;
+    let mut n_held = 0;
     for number in 0..6 {
         let name = format!("agent-{number}");
         crew.create(&name, "sleep 600").await;
         let held = crew.start(&name, "say held", WhenBusy::Queue).await.unwrap().task.id;
         let urgent = crew.interrupt(&name, "say urgent").await;
-        let message = format!("the task is held until agent '{name}' is ready; it interrupts 2 tasks");
-        assert_eq!(urgent.message, message);
+        // An agent may be ready before the third call.
+        n_held += u32::from(urgent.message.starts_with("the task is held until agent"));
+        assert!(urgent.message.ends_with("; it interrupts 2 tasks"), "{}", urgent.message);
         let by = urgent.task.id;
         assert_eq!(crew.ends(&[held, by]).await, [dropped(by), done("urgent")]);
         crew.rests(&name).await;
@@ -110,6 +112,7 @@ async fn an_interrupt_during_a_start_lets_the_agent_have_its_spec_first() {
         assert_eq!((state.as_str(), text.as_str()), ("canceled", "sleep 600"));
         assert_eq!(outcome.as_deref(), Some(interrupted(by).1.as_str()));
     }
+    assert!(n_held > 0, "no interrupt came during a start");
 }
 
 #[tokio::test]
