@@ -19,7 +19,7 @@ use crate::store::UsageReport;
 /// Bounds the conversation name, which comes from a workspace.
 const LONGEST_SOURCE: usize = 200;
 
-/// The usage of an ended run.
+/// The usage of a run so far.
 #[derive(Debug)]
 pub(super) struct RunUsage<'a> {
     pub(super) run: &'a Run,
@@ -27,7 +27,7 @@ pub(super) struct RunUsage<'a> {
     /// The conversation of the figures; none if they are of this run alone.
     pub(super) conversation: Option<&'a str>,
     /// None if the run reported no usage.
-    pub(super) reported: Option<Usage>,
+    pub(super) reported: Option<Figures>,
 }
 
 /// The figures in an agent's metadata; none if they cannot be parsed.
@@ -48,7 +48,12 @@ fn own_source(run: &Run) -> String {
     format!("run {}", run.id)
 }
 
-fn figures_of(usage: Usage) -> Figures {
+/// The counter of an engine's conversation.
+fn conversation_source(id: &str) -> String {
+    cut(&format!("conversation {id}"), LONGEST_SOURCE)
+}
+
+pub(super) fn figures_of(usage: Usage) -> Figures {
     Figures::reported(usage.input_tokens, usage.output_tokens, usage.cost_usd)
 }
 
@@ -66,12 +71,16 @@ impl Fleet {
         Ok(counted.rejected)
     }
 
-    /// Counts an ended run; safe to repeat. Implausible figures make the run's usage unknown.
+    /// The usage of an agent's conversation so far.
+    pub(super) async fn usage_of_conversation(&self, agent: AgentId, id: &str) -> Result<Figures, Error> {
+        Ok(self.store().usage_counter(agent, &conversation_source(id)).await?)
+    }
+
+    /// Counts a run so far; safe to repeat. Implausible figures make the run's usage unknown.
     pub(super) async fn usage_of_run(&self, over: RunUsage<'_>) -> Result<(), Error> {
-        let Some(usage) = over.reported else { return self.run_unknown(&over).await };
-        let conversation = over.conversation.map(|id| cut(&format!("conversation {id}"), LONGEST_SOURCE));
-        let source = conversation.unwrap_or_else(|| own_source(over.run));
-        let mark = Mark { generation: 0, highest: figures_of(usage) };
+        let Some(highest) = over.reported else { return self.run_unknown(&over).await };
+        let source = over.conversation.map_or_else(|| own_source(over.run), conversation_source);
+        let mark = Mark { generation: 0, highest };
         let reported = UsageReport { agent: over.run.agent_id, source, spender: over.spender, mark };
         let rejected = self.usage_absorb(vec![reported]).await?;
         if rejected.is_empty() { Ok(()) } else { self.run_unknown(&over).await }

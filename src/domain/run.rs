@@ -11,7 +11,7 @@ use super::budget::RAISE_BUDGET;
 use super::clock::Clock;
 use super::engine_word::EngineWord;
 use super::id::{AgentId, RunId};
-use super::usage::Spender;
+use super::usage::{Figures, Spender};
 use super::word_enum::word_enum;
 
 /// The stored length of each stream; further bytes are only counted.
@@ -71,6 +71,8 @@ pub struct EngineRun {
     pub model: Option<String>,
     /// The id of the conversation, if known before the run.
     pub conversation: Option<String>,
+    /// The usage of the conversation before the run, which the engine's own totals include.
+    pub before: Figures,
 }
 
 word_enum! {

@@ -6,6 +6,7 @@ use super::plain_text::PlainTextReader;
 use super::request::ROLE;
 use super::template::{Rendered, Template, TemplateError, Values};
 use super::{Engine, EngineWord, Invocation, InvocationError, Reader, Request, Session};
+use crate::domain::run::EngineOutput;
 
 /// The templates of cursor-agent.
 const CURSOR_RUN: &str = include_str!("templates/cursor-agent-run.template");
@@ -95,6 +96,10 @@ impl Engine for Custom {
 
     fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError> {
         self.invocation_of(&self.run, request)
+    }
+
+    fn reports_usage(&self, _output: EngineOutput) -> bool {
+        false
     }
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {

@@ -27,6 +27,8 @@ use chrono::{DateTime, Utc};
 
 pub(crate) use lines::Lines;
 
+use crate::domain::run::EngineOutput;
+
 pub use crate::domain::engine_word::{EngineWord, UnknownEngine, by_word, word_list};
 pub use crate::git::Repository;
 pub use event::{EngineEnd, EngineEvent, Exit, FailureKind, RunUsage, Usage, UsageRecord};
@@ -59,6 +61,9 @@ pub trait Engine: fmt::Debug + Send + Sync {
 
     /// The process for one message.
     fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError>;
+
+    /// Whether the output in this format has usage figures.
+    fn reports_usage(&self, output: EngineOutput) -> bool;
 
     /// A reader for the output of one run.
     fn reader(&self, request: &Request) -> Box<dyn Reader>;

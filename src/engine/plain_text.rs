@@ -24,11 +24,8 @@ impl Reader for PlainTextReader {
     fn line(&mut self, line: &str) -> Vec<EngineEvent> {
         self.answer.push_str(line);
         self.answer.push('\n');
-        let mut cut = self.answer.len().saturating_sub(MAX_ANSWER);
-        while !self.answer.is_char_boundary(cut) {
-            cut += 1;
-        }
-        self.answer.drain(..cut);
+        let cut = self.answer.len().saturating_sub(MAX_ANSWER);
+        self.answer.drain(..self.answer.ceil_char_boundary(cut));
         // The first output shows that the conversation exists.
         let session = self.session.take().map(EngineEvent::Session);
         session.into_iter().chain([EngineEvent::Text(line.to_owned())]).collect()

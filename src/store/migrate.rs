@@ -38,6 +38,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 16, name: "word numbers", sql: include_str!("migrations/0016_word_numbers.sql") },
     Step { version: 17, name: "engine runs", sql: include_str!("migrations/0017_engine_runs.sql") },
     Step { version: 18, name: "open runs", sql: include_str!("migrations/0018_open_runs.sql") },
+    Step { version: 19, name: "conversations", sql: include_str!("migrations/0019_conversations.sql") },
 ];
 
 /// Applies the missing steps, each in one transaction.

@@ -13,14 +13,14 @@ use super::row::{Columns, count, micros, micros_if_any, unreadable};
 use crate::domain::engine_word::EngineWord;
 use crate::domain::id::{AgentId, RunId};
 use crate::domain::run::{CancelCause, EngineOutput, EngineRun, Run, RunCancel, RunEnd, RunState};
-use crate::domain::usage::Spender;
+use crate::domain::usage::{Figures, Spender};
 
 macro_rules! select_runs {
     ($rest:literal) => {
         concat!(
             "SELECT id, agent_id, generation, purpose, argv, container, timeout_ms, state, code, reason, stdout, ",
             "stderr, cancel_asked_at, cancel_cause, created_at, ended_at AS run_ended_at, is_cleared, engine, output, ",
-            "spender, model, conversation FROM runs ",
+            "spender, model, conversation, before_input_tokens, before_output_tokens, before_cost_micros FROM runs ",
             $rest
         )
     };
@@ -37,12 +37,13 @@ impl Store {
     pub async fn run_accept(&self, run: &Run) -> Result<(), StoreError> {
         let (word, code, reason, ended_at) = columns_of(&run.state);
         let engine = run.engine.as_ref();
+        let before = engine.map(|engine| engine.before).unwrap_or_default();
         let insert = sqlx::query(
             "INSERT INTO runs (id, agent_id, generation, purpose, argv, container, timeout_ms, state, code, \
              reason, stdout, stderr, cancel_asked_at, cancel_cause, created_at, ended_at, is_cleared, engine, output, \
-             spender, model, conversation) \
+             spender, model, conversation, before_input_tokens, before_output_tokens, before_cost_micros) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
-             $22)",
+             $22, $23, $24, $25)",
         )
         .bind(run.id.0)
         .bind(run.agent_id.0)
@@ -65,7 +66,10 @@ impl Store {
         .bind(engine.map(|engine| engine.output.word()))
         .bind(engine.map(|engine| engine.spender.word()))
         .bind(engine.and_then(|engine| engine.model.as_ref()))
-        .bind(engine.and_then(|engine| engine.conversation.as_ref()));
+        .bind(engine.and_then(|engine| engine.conversation.as_ref()))
+        .bind(signed(before.input_tokens))
+        .bind(signed(before.output_tokens))
+        .bind(before.cost_micros.map(signed));
         insert.execute(&self.write).await?;
         Ok(())
     }
@@ -195,6 +199,12 @@ fn engine_of(row: &DbRow) -> Result<Option<EngineRun>, sqlx::Error> {
         spender: row.word("spender", Spender::parse)?,
         model: row.try_get("model")?,
         conversation: row.try_get("conversation")?,
+        before: Figures {
+            input_tokens: count(row.try_get("before_input_tokens")?),
+            output_tokens: count(row.try_get("before_output_tokens")?),
+            cost_micros: row.try_get::<Option<i64>, _>("before_cost_micros")?.map(count),
+            unknown_runs: 0,
+        },
     }))
 }
 

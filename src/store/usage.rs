@@ -90,6 +90,13 @@ impl Store {
         Ok(Some(total))
     }
 
+    /// The highest figures reported to one of an agent's counters; zero for an unknown counter.
+    pub async fn usage_counter(&self, agent: AgentId, source: &str) -> Result<Figures, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        let mark = mark_of(&mut connection, (agent, source)).await?;
+        Ok(mark.map(|mark| mark.highest).unwrap_or_default())
+    }
+
     pub async fn usage_of(&self, agent: AgentId) -> Result<UsageTotal, StoreError> {
         let mut connection = self.read.acquire().await?;
         Ok(total_of(&mut connection, agent).await?)
@@ -136,7 +143,7 @@ async fn count_one(
         .fetch_optional(&mut *connection)
         .await?;
     let Some(created_at) = created_at else { return Ok(None) };
-    let known = mark_of(connection, report).await?;
+    let known = mark_of(connection, (report.agent, &report.source)).await?;
     let is_from_before =
         known.is_none() && report.source == OWN_RECORD && created_at < micros(at - KNOWN_FROM_THE_START);
     let day = day_of(if is_from_before { created_at } else { micros(at) });
@@ -148,12 +155,15 @@ async fn count_one(
     Ok(Some(step))
 }
 
-async fn mark_of(connection: &mut DbConnection, report: &UsageReport) -> Result<Option<Mark>, sqlx::Error> {
+async fn mark_of(
+    connection: &mut DbConnection,
+    (agent, source): (AgentId, &str),
+) -> Result<Option<Mark>, sqlx::Error> {
     let row = sqlx::query(
         "SELECT generation, input_tokens, output_tokens, cost_micros, unknown_runs FROM usage_counters \
          WHERE agent_id = $1 AND source = $2",
     );
-    let row = row.bind(report.agent.0).bind(&report.source).fetch_optional(connection).await?;
+    let row = row.bind(agent.0).bind(source).fetch_optional(connection).await?;
     row.map(|row| Ok(Mark { generation: row.try_get("generation")?, highest: figures(&row)? })).transpose()
 }
 

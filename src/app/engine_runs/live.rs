@@ -3,16 +3,18 @@
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
-use crate::app::usage::RunUsage;
+use crate::app::usage::{RunUsage, figures_of};
 use crate::domain::run::{CancelCause, EngineRun, KEPT_OUTPUT, Run, RunStream};
-use crate::domain::usage::Spender;
-use crate::engine::{EngineEvent, Lines, Reader, Request, Session, Usage, commands};
+use crate::domain::usage::{Figures, Spender};
+use crate::engine::{self, EngineEvent, Lines, Reader, Request, Session, Spending, commands};
 
 /// The read position in the stored output of one run. After a restart the output is read again from its beginning.
 pub(in crate::app) struct LiveReading {
     pub(super) reader: Box<dyn Reader>,
     spender: Spender,
     is_free: bool,
+    /// The usage of the conversation before the run.
+    before: Figures,
     lines: Lines,
     offset: u64,
     pub(super) progress: EngineProgress,
@@ -23,7 +25,7 @@ pub(in crate::app) struct LiveReading {
 pub(super) struct EngineProgress {
     pub(super) conversation: Option<String>,
     /// None until the engine reports usage.
-    pub(super) used: Option<Usage>,
+    used: Option<engine::RunUsage>,
     /// The conversation of the usage figures, as known when the first figures were reported.
     counted_for: Option<String>,
 }
@@ -31,7 +33,7 @@ pub(super) struct EngineProgress {
 impl LiveReading {
     /// None for a run without an engine.
     pub(in crate::app) fn of(run: &Run) -> Option<Self> {
-        let EngineRun { engine, output, spender, model, conversation } = run.engine.as_ref()?;
+        let EngineRun { engine, output, spender, model, conversation, before } = run.engine.as_ref()?;
         let request = Request {
             output: *output,
             model: model.clone(),
@@ -42,6 +44,7 @@ impl LiveReading {
             reader: commands::output_reader(*engine, &request),
             spender: *spender,
             is_free: engine.is_free(),
+            before: *before,
             lines: Lines::default(),
             offset: 0,
             progress,
@@ -88,7 +91,7 @@ impl EngineProgress {
                 if self.used.is_none() {
                     self.counted_for.clone_from(&self.conversation);
                 }
-                self.used = Some(spent.run);
+                self.used = Some(spent);
             }
         }
     }
@@ -111,7 +114,7 @@ impl Fleet {
         // A reported outcome has the last figures. Further figures mean that the engine still runs.
         if run.cancel.is_none()
             && (was_over || !reading.reader.is_over())
-            && self.is_over_budget(run, reading.spender, &progress)
+            && self.is_over_budget(run, reading.spender, &progress.run)
         {
             tracing::info!(run.id = %run.id, run.purpose = run.purpose, "a run has used up its budget");
             self.run_cancel(run.id, CancelCause::Budget).await?;
@@ -145,6 +148,16 @@ impl LiveReading {
     fn usage<'a>(&'a self, run: &'a Run) -> RunUsage<'a> {
         // The demo engine counts each run by itself; the others count over a conversation.
         let conversation = self.progress.counted_for.as_deref().filter(|_| !self.is_free);
-        RunUsage { run, spender: self.spender, conversation, reported: self.progress.used }
+        let reported = self.progress.used.map(|spent| {
+            let earlier = conversation.map(|_| self.earlier(&spent)).unwrap_or_default();
+            earlier.plus(&figures_of(spent.run))
+        });
+        RunUsage { run, spender: self.spender, conversation, reported }
+    }
+
+    /// The usage of earlier runs of the conversation that these figures lack. A total by the engine includes it.
+    fn earlier(&self, spent: &engine::RunUsage) -> Figures {
+        let has_total = spent.session.reported != Spending::default();
+        if has_total { Figures::default() } else { self.before }
     }
 }

@@ -11,7 +11,7 @@ mod settle;
 use std::time::Duration;
 
 pub(in crate::app) use live::LiveReading;
-pub(in crate::app) use settle::EngineOutcome;
+pub(in crate::app) use settle::{EngineOutcome, EngineReport};
 
 use super::error::Error;
 use super::runs::NewRun;
@@ -33,6 +33,7 @@ pub(in crate::app) struct EngineRequest<'a> {
     /// A path inside the agent's directory; none for that directory itself.
     pub(in crate::app) cwd: Option<&'a str>,
     pub(in crate::app) briefing: Briefing,
+    /// With a budget, text becomes events if the engine has figures only there.
     pub(in crate::app) output: EngineOutput,
     /// The budget that the run counts against.
     pub(in crate::app) spender: Spender,

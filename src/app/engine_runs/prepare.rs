@@ -1,7 +1,6 @@
 //! Prepares a run: gathers all facts in the workspace before anything is recorded or started.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::{Briefing, EngineRequest, PrepareError, PrepareFailure, PreparedRun};
 use crate::app::Fleet;
@@ -13,16 +12,13 @@ use crate::coder::exec::{Command, Exit, Inherited};
 use crate::domain::environment;
 use crate::domain::id::RunId;
 use crate::domain::role::RoleKind;
-use crate::domain::run::EngineRun;
+use crate::domain::run::{EngineOutput, EngineRun};
 use crate::domain::text::{cut, one_line};
+use crate::domain::usage::Figures;
 use crate::engine::budget::Budget;
 use crate::engine::codex::Sandbox;
 use crate::engine::{Engine, EngineWord, Request, Session, commands};
 
-/// A CLI that creates a conversation queries its service.
-const OPENING_LIMIT: Duration = Duration::from_secs(60);
-/// Such a command and the connection to a workspace that may not respond.
-const OPENING_ANSWER: Duration = Duration::from_secs(70);
 const LONGEST_REASON: usize = 300;
 
 impl Fleet {
@@ -107,13 +103,21 @@ impl Fleet {
         })
     }
 
+    /// The usage of a continued conversation.
+    async fn usage_before(&self, state: &AgentState, session: &Session) -> Result<Figures, Error> {
+        match session {
+            Session::Resume { id, .. } => self.usage_of_conversation(state.agent.id, id).await,
+            Session::Unnamed | Session::Fresh { .. } | Session::Created { .. } => Ok(Figures::default()),
+        }
+    }
+
     async fn engine_run_of(
         &self,
         state: &AgentState,
         (engine, request): (&dyn Engine, EngineRequest<'_>),
         (facts, budget): (&WorkspaceFacts, Budget),
     ) -> Result<PreparedRun, PrepareError> {
-        let mut call = self.engine_request(state, &request, facts, budget);
+        let mut call = self.engine_request(state, (engine, &request), facts, budget);
         if let Some(id) = self.conversation_opened(state, engine, &call).await? {
             call.session = Session::Created { id };
         }
@@ -121,10 +125,11 @@ impl Fleet {
         let conversation = engine.conversation(&call.session);
         let record = EngineRun {
             engine: engine.word(),
-            output: request.output,
+            output: call.output,
             spender: request.spender,
             model: request.model,
             conversation: conversation.clone(),
+            before: self.usage_before(state, &call.session).await?,
         };
         let command = Command {
             cwd: Some(facts.cwd.clone()),
@@ -141,7 +146,7 @@ impl Fleet {
     fn engine_request(
         &self,
         state: &AgentState,
-        request: &EngineRequest<'_>,
+        (engine, request): (&dyn Engine, &EngineRequest<'_>),
         facts: &WorkspaceFacts,
         budget: Budget,
     ) -> Request {
@@ -156,7 +161,7 @@ impl Fleet {
             repository: facts.repository.clone(),
             max_cost_usd: budget.max_cost_usd,
             is_review: request.briefing == Briefing::Agent && state.kind == RoleKind::Review,
-            output: request.output,
+            output: output_of(engine, request.output, budget),
             variables: request.variables.clone(),
             ..Request::bare(request.message.clone(), request.session.clone())
         }
@@ -172,13 +177,13 @@ impl Fleet {
         let Some(session_creation) = engine.session_creation(request)? else { return Ok(None) };
         let command = Command {
             cwd: Some(request.directory.display().to_string()),
-            timeout: OPENING_LIMIT,
+            timeout: self.limits().opening_command,
             inherited: Inherited::Only(&environment::ALLOWED),
             env: session_creation.environment.clone(),
             ..Command::new(commands::argv(&session_creation))
         };
         let workspace_exec = self.workspace_exec(state.workspace_agent()?, &state.agent.project);
-        let made = workspace_exec.exec(command, OPENING_ANSWER).await;
+        let made = workspace_exec.exec(command, self.limits().opening_answer).await;
         let output =
             made.map_err(|error| PrepareError::Later(format!("the chat could not be created: {error}")))?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -190,6 +195,13 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Text has no usage figures. A run with a budget prints events instead, if its engine can, so that it is stopped when
+/// its budget is used up.
+fn output_of(engine: &dyn Engine, wanted: EngineOutput, budget: Budget) -> EngineOutput {
+    let is_needed = budget != Budget::default() && !engine.reports_usage(wanted);
+    if is_needed && engine.reports_usage(EngineOutput::Events) { EngineOutput::Events } else { wanted }
 }
 
 const NOT_PROVISIONED: &str = "the provisioning of this start has not completed yet; the run waits for it";

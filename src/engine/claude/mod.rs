@@ -33,6 +33,10 @@ impl Engine for Claude {
         Ok(invocation::of(&self.program, request))
     }
 
+    fn reports_usage(&self, output: EngineOutput) -> bool {
+        output != EngineOutput::Text
+    }
+
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         match request.output {
             EngineOutput::Text => Box::new(PlainTextReader::default()),

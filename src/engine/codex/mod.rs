@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{Engine, EngineWord, Invocation, InvocationError, Reader, Request, Session};
+use crate::domain::run::EngineOutput;
 
 /// The oldest supported version. Measured with 0.166.0; one run tested with 0.150.0.
 pub const MINIMUM: [u32; 2] = [0, 150];
@@ -66,6 +67,10 @@ impl Engine for Codex {
 
     fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError> {
         invocation::of(self, request)
+    }
+
+    fn reports_usage(&self, _output: EngineOutput) -> bool {
+        true
     }
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {

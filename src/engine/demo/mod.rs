@@ -73,6 +73,11 @@ impl Engine for Demo {
         })
     }
 
+    /// Of text, the usage is estimated.
+    fn reports_usage(&self, _output: EngineOutput) -> bool {
+        true
+    }
+
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         match request.output {
             EngineOutput::Text => Box::new(WordCounter::default()),

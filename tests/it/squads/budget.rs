@@ -54,16 +54,97 @@ async fn members_in_an_agents_workspace_share_what_the_agent_has_left() {
     assert_eq!((&refused["status"], &refused["reason"]), (&json!("error"), &json!(reason)));
 }
 
-/// Its members print words, so the CLI itself is told what is left.
-#[tokio::test]
-async fn claude_code_is_given_the_cost_that_is_left() {
-    let program = super::engines::with_cli("claude", "echo \"$@\"");
+/// Each message of a member is reported with what the model has read for it; a task of the agent itself uses 15 tokens.
+const CLAUDE: &str = r#"case $1 in --version) echo '2.1.325 (Claude Code)'; exit ;; esac
+mode=$(echo "$*" | grep -o 'session-id\|resume')
+n=0
+message() {
+  n=$((n + 1))
+  usage='{"input_tokens":'$1',"output_tokens":0}'
+  echo '{"type":"assistant","message":{"id":"'$mode-$$-$n'","content":[{"type":"text","text":"Half."}],"usage":'"$usage"'}}'
+}
+result() {
+  model='{"inputTokens":'$1',"outputTokens":0}'
+  echo '{"type":"result","result":"Ready.","session_id":"s","total_cost_usd":0.1,"modelUsage":{"m":'"$model"'}}'
+}
+case $(cat) in
+*Overspend*) message 900; exec sleep 600 ;;
+*Share*) while :; do message 100; sleep 0.2; done ;;
+*Begin*) message 300; result 300 ;;
+*Continue*) message 300; exec sleep 600 ;;
+*) result 15 ;;
+esac"#;
+
+fn with_claude(budget: &str) -> Program {
+    let program = super::engines::with_cli("claude", CLAUDE).variable("PROCESS_TIMEOUT_MS", "30000");
     std::fs::create_dir_all(program.data_dir()).unwrap();
-    std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_cost_usd = 1.5\n").unwrap();
-    let squads = Squads::on(program).await;
-    let done = squads.run_one(member("coder", "hello")).await;
-    let said = done["rawStdout"].as_str().unwrap();
-    assert!(said.ends_with(" --max-budget-usd 1.500000\n"), "{done}");
+    std::fs::write(program.data_dir().join("fleet.toml"), format!("[agents]\n{budget}\n")).unwrap();
+    program
+}
+
+async fn with_claude_agent(budget: &str) -> Squads {
+    let squads = Squads::on(with_claude(budget).variable("STATE_MODE", "stateful")).await;
+    squads.up.agent("one").await;
+    eventually("the runner's count is seen", async || squads.up.show("one").await["usage"]["tokens"] == 15)
+        .await;
+    squads
+}
+
+/// The CLI gets the cost that is left, and prints text unless a budget needs its figures.
+#[tokio::test]
+async fn claude_code_prints_events_only_for_a_budget_and_gets_the_cost_that_is_left() {
+    for (budget, format, ending) in [
+        ("", "text --setting-sources", "Grep\n"),
+        ("max_tokens = 500", "stream-json --verbose --setting-sources", "Grep\n"),
+        ("max_cost_usd = 1.5", "stream-json --verbose --setting-sources", "--max-budget-usd 1.500000\n"),
+    ] {
+        let program = super::engines::with_cli("claude", "echo \"$@\"");
+        std::fs::create_dir_all(program.data_dir()).unwrap();
+        std::fs::write(program.data_dir().join("fleet.toml"), format!("[agents]\n{budget}\n")).unwrap();
+        let squads = Squads::on(program).await;
+        let done = squads.run_one(member("coder", "hello")).await;
+        let arguments = done["rawStdout"].as_str().unwrap();
+        assert!(arguments.starts_with(&format!("-p --output-format {format} ")), "{done}");
+        assert!(arguments.ends_with(&format!(" {ending}")) || arguments.ends_with(ending), "{done}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_of_claude_code_is_stopped_at_the_message_that_crosses_a_token_limit() {
+    let squads = Squads::on(with_claude("max_tokens = 500")).await;
+    let stopped = squads.run_one(member("coder", "Overspend.")).await;
+    assert_eq!(
+        (&stopped["status"], &stopped["reason"]),
+        (&json!("error"), &json!(was_stopped())),
+        "{stopped}"
+    );
+    assert_eq!(squads.up.get("/api/v1/status").await["spend_today"]["tokens"], 900);
+}
+
+/// Each of them would stay within the budget alone for five messages.
+#[tokio::test]
+async fn parallel_members_in_one_workspace_cannot_use_the_same_budget_twice() {
+    let squads = with_claude_agent("max_tokens = 515").await;
+    let done = squads.run(&json!([in_agent("Share it."), in_agent("Share it.")])).await;
+    let reasons = done["members"].as_array().unwrap().iter().map(|member| &member["reason"]);
+    assert_eq!(reasons.collect::<Vec<_>>(), [&json!(was_stopped()), &json!(was_stopped())], "{done}");
+    let messages = |member: &Value| member["rawStdout"].as_str().unwrap().lines().count();
+    let [one, other] = [0, 1].map(|at| messages(&done["members"][at]));
+    assert!(one < 5 || other < 5, "{one} and {other} messages: {done}");
+}
+
+/// The first part of the conversation has used 300 tokens, so the second message of 300 crosses 500.
+#[tokio::test]
+async fn a_member_that_continues_a_conversation_is_counted_on_top_of_its_earlier_members() {
+    let squads = with_claude_agent("max_tokens = 500").await;
+    let first = squads.run_one(in_agent("Begin.")).await;
+    assert_eq!(first["status"], "completed", "{first}");
+    let next = json!({
+        "roleId": "coder", "task": "Continue.", "agent_name": "one", "chatId": first["chatId"],
+    });
+    let stopped = squads.run_one(next).await;
+    assert_eq!(stopped["reason"], was_stopped(), "{stopped}");
+    assert_eq!(squads.up.get("/api/v1/status").await["spend_today"]["tokens"], 615);
 }
 
 /// A forged outcome would switch the budget off otherwise.

@@ -152,6 +152,21 @@ echo "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":$input,\"output_t
     assert_eq!(list["agents"][0]["usage"], json!({ "tokens": 3_010 }), "{list}");
 }
 
+/// Its raw output is events.
+#[tokio::test]
+async fn the_history_has_the_text_of_a_member_of_codex() {
+    let codex = r#"case $1 in sandbox) exit ;; esac
+echo '{"type":"thread.started","thread_id":"th-1"}'
+echo '{"type":"item.completed","item":{"type":"agent_message","text":"Hello is committed."}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'"#;
+    let squads = Squads::on(with_cli("codex", codex)).await;
+    squads.up.agent("one").await;
+    let done = squads.run_one(json!({ "roleId": "coder", "task": "hello", "agent_name": "one" })).await;
+    let history = squads.up.get("/api/v1/agents/one/history?kind=task").await;
+    assert_eq!(history["tasks"][0]["id"], done["memberId"], "{history}");
+    assert_eq!(history["tasks"][0]["outcome"], "Hello is committed.", "{history}");
+}
+
 #[tokio::test]
 async fn the_figures_of_a_member_are_priced_by_the_model_it_was_given() {
     let codex = r#"case $1 in sandbox) exit ;; esac

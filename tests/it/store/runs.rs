@@ -8,7 +8,7 @@ use fleet_mcp::domain::run::{
     CancelCause, EngineOutput, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunChunk, RunEnd, RunOutput, RunState,
     RunStream,
 };
-use fleet_mcp::domain::usage::Spender;
+use fleet_mcp::domain::usage::{Figures, Spender};
 use fleet_mcp::store::StoreError;
 
 use super::{Home, at};
@@ -79,6 +79,7 @@ async fn how_an_engine_is_read_is_kept_with_its_run() {
         spender: Spender::Member,
         model: Some("opus".to_owned()),
         conversation: Some("c-1".to_owned()),
+        before: Figures::reported(7, 3, Some(0.25)),
     };
     let run = Run { id: RunId::fresh(), engine: Some(engine), ..accepted(&home).await };
     home.store.run_accept(&run).await.unwrap();

@@ -6,16 +6,17 @@ use tokio::time::Instant;
 
 use super::begin::MemberStartError;
 use crate::app::Fleet;
+use crate::app::engine_runs::EngineReport;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::domain::id::TaskId;
-use crate::domain::run::{CancelCause, Run, RunStream};
+use crate::domain::run::{CancelCause, Run};
 use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::{EndState, Task};
 use crate::domain::text::cut;
 
 /// How much of the end of the output goes into the history.
-const TAIL: u64 = 2_000;
+const TAIL: usize = 2_000;
 
 impl Fleet {
     pub(super) async fn member_work(&self, squad: &Squad, mut member: Member) -> Result<(), Error> {
@@ -80,10 +81,12 @@ impl Fleet {
     /// The history comes first: an ended member is not processed again.
     async fn member_finish(&self, squad: &Squad, member: &Member, end: MemberEnd) -> Result<(), Error> {
         point("member.ending");
-        self.member_task_end(member, &end).await?;
-        point("member.noted");
         let run = self.member_run(member).await?;
-        let chat = self.member_chat(squad, member, run.as_ref()).await?;
+        let report = self.member_report(run.as_ref()).await?;
+        let text = report.as_ref().map(|report| report.text.as_str()).unwrap_or_default();
+        self.member_task_end(member, &end, text).await?;
+        point("member.noted");
+        let chat = chat_of(squad, member, report.as_ref());
         let is_told_by_run = run.is_some_and(|run| MemberEnd::of(&run.state).is_some());
         let refusal = end.reason.as_deref().filter(|_| !is_told_by_run);
         self.store().member_end(member.id, refusal, chat.as_ref(), Utc::now()).await?;
@@ -96,49 +99,41 @@ impl Fleet {
         Ok(())
     }
 
-    async fn member_task_end(&self, member: &Member, end: &MemberEnd) -> Result<(), Error> {
+    /// None for a run that never started.
+    async fn member_report(&self, run: Option<&Run>) -> Result<Option<EngineReport>, Error> {
+        let Some(run) = run else { return Ok(None) };
+        match run.state.end().filter(|end| !end.never_began()) {
+            Some(end) => Ok(Some(self.engine_run_report(run, end).await?)),
+            None => Ok(None),
+        }
+    }
+
+    async fn member_task_end(&self, member: &Member, end: &MemberEnd, text: &str) -> Result<(), Error> {
         let Some(mut task) = self.store().task_by_id(member.id).await? else { return Ok(()) };
         let state = state_of(&task, end.status);
-        task.end_run(state, self.member_outcome(member, end).await?);
+        task.end_run(state, outcome(end, text));
         let reason = end.reason.as_deref().unwrap_or("its process has ended");
         self.store().task_save(&task, &[(state.into(), reason)], Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await
     }
+}
 
-    /// The end of the member's output, or why there is none.
-    async fn member_outcome(&self, member: &Member, end: &MemberEnd) -> Result<Option<String>, Error> {
-        let run = self.member_run(member).await?;
-        let output = match run.filter(|run| run.stdout > 0) {
-            Some(run) => {
-                let from = run.stdout.min(crate::domain::run::KEPT_OUTPUT).saturating_sub(TAIL);
-                let page = self.run_output(run.id, RunStream::Stdout, from, TAIL).await?;
-                Some(String::from_utf8_lossy(&page.bytes).trim().to_owned())
-            }
-            None => None,
-        };
-        let parts = [end.reason.clone(), output].into_iter().flatten().filter(|text| !text.is_empty());
-        let parts: Vec<String> = parts.collect();
-        Ok((!parts.is_empty()).then(|| cut(&parts.join("\n"), TAIL as usize)))
-    }
+/// Why the member is not completed, and the end of its text.
+fn outcome(end: &MemberEnd, text: &str) -> Option<String> {
+    let tail = text[text.ceil_char_boundary(text.len().saturating_sub(TAIL))..].trim();
+    let parts = [end.reason.as_deref(), Some(tail)].into_iter().flatten().filter(|text| !text.is_empty());
+    let parts: Vec<&str> = parts.collect();
+    (!parts.is_empty()).then(|| cut(&parts.join("\n"), TAIL))
+}
 
-    /// The member's conversation. Its engine may have stored it from the start, even without output; only a run that
-    /// never started leaves none.
-    async fn member_chat(
-        &self,
-        squad: &Squad,
-        member: &Member,
-        run: Option<&Run>,
-    ) -> Result<Option<Chat>, Error> {
-        let (Some(_), Some(agent), Some(engine), Some(run)) =
-            (&member.chat, member.agent, member.engine, run)
-        else {
-            return Ok(None);
-        };
-        let Some(end) = run.state.end().filter(|end| !end.never_began()) else { return Ok(None) };
-        let principal = squad.principal.clone();
-        let id = self.engine_run_report(run, end).await?.conversation;
-        Ok(id.map(|id| Chat { id, principal, agent, engine, used_at: Utc::now() }))
-    }
+/// The member's conversation. Its engine may have stored it from the start, even without output; only a run that
+/// never started leaves none.
+fn chat_of(squad: &Squad, member: &Member, report: Option<&EngineReport>) -> Option<Chat> {
+    let (Some(_), Some(agent), Some(engine)) = (&member.chat, member.agent, member.engine) else {
+        return None;
+    };
+    let id = report?.conversation.clone()?;
+    Some(Chat { id, principal: squad.principal.clone(), agent, engine, used_at: Utc::now() })
 }
 
 /// Returns when the run has ended or is not followed for now.
