@@ -38,7 +38,7 @@ fn ends_of_engines(divisor: u8) -> [Order; 7] {
     ]
 }
 
-fn other_waits(divisor: u8) -> [Order; 11] {
+fn other_waits(divisor: u8) -> [Order; 13] {
     let (fleet, exec) = (Limits::NORMAL.divided_by(divisor), ExecLimits::NORMAL.divided_by(divisor));
     let local = LocalLimits::NORMAL.divided_by(divisor);
     [
@@ -50,6 +50,8 @@ fn other_waits(divisor: u8) -> [Order; 11] {
         ("a lock without an owner", local.stale_lock, local.lock_wait),
         ("a hangup of a terminal", local.terminal_follow, local.terminal_hangup),
         ("a command in a workspace", fleet.workspace_command, fleet.workspace_answer),
+        ("a rescue and each of its commands", length(fleet.rescue), fleet.workspace_answer),
+        ("the command that creates a conversation", fleet.opening_command, fleet.opening_answer),
         ("the command after a run", fleet.evidence_command, fleet.evidence_answer),
         ("an attempt to read the repository", fleet.evidence_answer, length(fleet.evidence)),
         ("the connection to a silent workspace", exec.silence.max(exec.ready), exec.outage),

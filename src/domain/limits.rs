@@ -64,6 +64,10 @@ limits! {
         workspace_command: Duration = Duration::from_secs(20),
         /// Such a command and the connection to a workspace that may not respond.
         workspace_answer: Duration = Duration::from_secs(30),
+        /// A CLI that creates a conversation queries its service.
+        opening_command: Duration = Duration::from_secs(60),
+        /// Such a command and the connection to a workspace that may not respond.
+        opening_answer: Duration = Duration::from_secs(70),
         /// The command that reads the repository after a run.
         evidence_command: Duration = Duration::from_secs(5),
         /// Such a command and the connection to a workspace that may not respond.

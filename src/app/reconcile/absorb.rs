@@ -268,7 +268,7 @@ fn publish(snapshot: &mut Snapshot, update: AgentUpdate, written: Option<Sightin
     }
     let LiveState { resting_at, metadata, metadata_began, .. } = std::mem::take(&mut state.live);
     state.live = LiveState { resting_at, metadata, metadata_began, ..update.live };
-    state.live.add_metadata(update.live.metadata, update.live.metadata_began);
+    state.live.add_metadata(update.live.metadata, update.live.poll_began);
     state.workspace_url = Some(update.workspace_url);
     state.merge_metadata();
     (state.tasks.stamp() != update.tasks_stamp).then_some(update.agent)
@@ -294,7 +294,7 @@ fn live_of(state: &AgentState, workspace: &Workspace, poll_began: Instant) -> Li
     let journaled: HashSet<_> = statuses_of(workspace).map(|status| status.id).collect();
     LiveState {
         metadata: dated,
-        metadata_began: Some(poll_began),
+        metadata_began: state.live.metadata_began,
         start_note: resource_values(workspace).remove(START_NOTE).or_else(|| state.live.start_note.clone()),
         working_on: is_working.map(reported_work).filter(|work| !work.text.is_empty()),
         workspace_agent: first_agent(workspace),

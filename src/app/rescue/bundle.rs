@@ -1,7 +1,5 @@
 //! Fetches an agent's unpushed work from its workspace as a git bundle, in pieces that fit into memory.
 
-use std::time::Duration;
-
 use super::directory::BundleDraft;
 use crate::app::workspace_exec::{WorkspaceExec, WorkspaceExecError};
 use crate::coder::exec::{Command, Output};
@@ -18,8 +16,6 @@ dd if="$shelf/work.bundle" bs="$1" skip="$2" count=1 2> /dev/null
 [ "$3" = last ] && rm -rf "$shelf"
 exit 0"#;
 const PIECE: usize = 4 * 1024 * 1024;
-/// The rescue has its own limit: this one ends a command whose connection was lost.
-const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 const LONGEST_REASON: usize = 200;
 
 /// The result of a rescue in the workspace.
@@ -70,9 +66,11 @@ async fn run<const N: usize>(
     workspace_exec: &WorkspaceExec<'_>,
     argv: [&str; N],
 ) -> Result<Output, WorkspaceExecError> {
-    let command = Command { timeout: COMMAND_LIMIT, output_limit: 2 * PIECE, ..Command::new(argv) };
-    // The rescue's own deadline is shorter, and decides.
-    workspace_exec.exec(command, workspace_exec.limits.workspace_answer).await
+    let limits = workspace_exec.limits;
+    // The rescue as a whole has the same limit. This one ends a command whose connection was lost.
+    let timeout = limits.rescue.to_std().unwrap_or_default();
+    let command = Command { timeout, output_limit: 2 * PIECE, ..Command::new(argv) };
+    workspace_exec.exec(command, limits.workspace_answer).await
 }
 
 /// Writes a piece and returns the number of missing bytes.
