@@ -1,5 +1,6 @@
 //! The real Claude Code and Codex as members: they work, commit, and go on with their own conversations.
 
+use fleet_mcp::domain::budget::RAISE_BUDGET;
 use serde_json::{Value, json};
 
 use super::{Squads, member};
@@ -32,17 +33,54 @@ async fn assert_goes_on(program: Program, model: &ModelEndpoint) -> [Value; 2] {
     [first["rawStdout"].clone(), second["rawStdout"].clone()]
 }
 
+/// None without the real CLI.
+fn with_claude(model: &ModelEndpoint) -> Option<Program> {
+    let cli = real_cli("claude")?;
+    let program = Program::without_coder().variable("ENGINE", "claude");
+    let program = program.variable("PATH", cli.path.to_str().unwrap());
+    let variables = variables_of_claude(model).into_iter();
+    Some(variables.fold(program, |program, (name, value)| program.variable(name, value)))
+}
+
+fn with_budget(program: Program, max_tokens: u64) -> Program {
+    std::fs::create_dir_all(program.data_dir()).unwrap();
+    let settings = format!("[agents]\nmax_tokens = {max_tokens}\n");
+    std::fs::write(program.data_dir().join("fleet.toml"), settings).unwrap();
+    program
+}
+
 #[tokio::test]
 async fn claude_code_goes_on_with_its_session() {
-    let Some(cli) = real_cli("claude") else { return };
     let model = ModelEndpoint::start(script()).await;
-    let mut program = Program::without_coder().variable("ENGINE", "claude");
-    program = program.variable("PATH", cli.path.to_str().unwrap());
-    for (name, value) in variables_of_claude(&model) {
-        program = program.variable(name, value);
-    }
+    let Some(program) = with_claude(&model) else { return };
     let said = assert_goes_on(program, &model).await;
     assert_eq!(said, ["Hello is committed.\n", "It is still there.\n"]);
+}
+
+/// The scripted model reports 15 tokens for each of its three answers, and the CLI the sum of its session.
+#[tokio::test]
+async fn a_session_of_claude_code_is_counted_once_if_its_members_have_a_budget() {
+    let model = ModelEndpoint::start(script()).await;
+    let Some(program) = with_claude(&model) else { return };
+    let squads = Squads::on(with_budget(program.variable("STATE_MODE", "stateful"), 1_000)).await;
+    let first = squads.run_one(member("coder", "Say hello in a file.")).await;
+    let spend = async || squads.up.get("/api/v1/status").await["spend_today"]["tokens"].clone();
+    assert_eq!(spend().await, 30, "{first}");
+    let again = json!({ "roleId": "coder", "task": "Is it there?", "chatId": first["chatId"] });
+    let second = squads.run_one(again).await;
+    assert_eq!((&second["status"], spend().await), (&json!("completed"), json!(45)), "{second}");
+}
+
+#[tokio::test]
+async fn claude_code_is_stopped_at_the_message_that_crosses_its_token_limit() {
+    let script = vec![Turn::shell("true"), Turn::shell("sleep 600"), Turn::say("This is never said.")];
+    let model = ModelEndpoint::start(script).await;
+    let Some(program) = with_claude(&model) else { return };
+    let squads = Squads::on(with_budget(program, 20)).await;
+    let stopped = squads.run_one(member("coder", "Wait for me.")).await;
+    let reason = format!("was stopped: the budget is used up; {RAISE_BUDGET}");
+    assert_eq!((&stopped["status"], &stopped["reason"]), (&json!("error"), &json!(reason)), "{stopped}");
+    assert_eq!(model.n_played(), 2);
 }
 
 #[tokio::test]
