@@ -19,9 +19,9 @@ use crate::store::UsageReport;
 /// Bounds the conversation name, which comes from a workspace.
 const LONGEST_SOURCE: usize = 200;
 
-/// The usage of a run so far.
+/// A run, and the usage to be counted for it.
 #[derive(Debug)]
-pub(super) struct RunUsage<'a> {
+pub(super) struct CountedRun<'a> {
     pub(super) run: &'a Run,
     pub(super) spender: Spender,
     /// The conversation of the figures; none if they are of this run alone.
@@ -77,7 +77,7 @@ impl Fleet {
     }
 
     /// Counts a run so far; safe to repeat. Implausible figures make the run's usage unknown.
-    pub(super) async fn usage_of_run(&self, over: RunUsage<'_>) -> Result<(), Error> {
+    pub(super) async fn usage_of_run(&self, over: CountedRun<'_>) -> Result<(), Error> {
         let Some(highest) = over.reported else { return self.run_unknown(&over).await };
         let source = over.conversation.map_or_else(|| own_source(over.run), conversation_source);
         let mark = Mark { generation: 0, highest };
@@ -86,7 +86,7 @@ impl Fleet {
         if rejected.is_empty() { Ok(()) } else { self.run_unknown(&over).await }
     }
 
-    async fn run_unknown(&self, over: &RunUsage<'_>) -> Result<(), Error> {
+    async fn run_unknown(&self, over: &CountedRun<'_>) -> Result<(), Error> {
         let (agent, source) = (over.run.agent_id, own_source(over.run));
         let noted = self.store().usage_unknown((agent, &source), over.spender, Utc::now()).await?;
         if let Some(total) = noted {

@@ -71,7 +71,7 @@ pub struct EngineRun {
     pub model: Option<String>,
     /// The id of the conversation, if known before the run.
     pub conversation: Option<String>,
-    /// The usage of the conversation before the run, which the engine's own totals include.
+    /// The usage of the conversation before the run, as the fleet counted it.
     pub before: Figures,
 }
 

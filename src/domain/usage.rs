@@ -112,7 +112,8 @@ impl Figures {
         }
     }
 
-    fn highest(&self, other: &Self) -> Self {
+    /// The higher of each figure.
+    pub fn highest(&self, other: &Self) -> Self {
         Self {
             input_tokens: self.input_tokens.max(other.input_tokens),
             output_tokens: self.output_tokens.max(other.output_tokens),

@@ -3,18 +3,16 @@
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
-use crate::app::usage::{RunUsage, figures_of};
+use crate::app::usage::{CountedRun, figures_of};
 use crate::domain::run::{CancelCause, EngineRun, KEPT_OUTPUT, Run, RunStream};
 use crate::domain::usage::{Figures, Spender};
-use crate::engine::{self, EngineEvent, Lines, Reader, Request, Session, Spending, commands};
+use crate::engine::{EngineEvent, Lines, Reader, Request, RunUsage, Session, Spending, Usage, commands};
 
 /// The read position in the stored output of one run. After a restart the output is read again from its beginning.
 pub(in crate::app) struct LiveReading {
     pub(super) reader: Box<dyn Reader>,
     spender: Spender,
     is_free: bool,
-    /// The usage of the conversation before the run.
-    before: Figures,
     lines: Lines,
     offset: u64,
     pub(super) progress: EngineProgress,
@@ -24,8 +22,12 @@ pub(in crate::app) struct LiveReading {
 #[derive(Debug, Default)]
 pub(super) struct EngineProgress {
     pub(super) conversation: Option<String>,
+    /// The usage of the conversation before the run.
+    before: Figures,
     /// None until the engine reports usage.
-    used: Option<engine::RunUsage>,
+    used: Option<Usage>,
+    /// The highest count of the run, or of its conversation including the run.
+    counted: Option<Figures>,
     /// The conversation of the usage figures, as known when the first figures were reported.
     counted_for: Option<String>,
 }
@@ -39,12 +41,15 @@ impl LiveReading {
             model: model.clone(),
             ..Request::bare(String::new(), Session::Unnamed)
         };
-        let progress = EngineProgress { conversation: conversation.clone(), ..EngineProgress::default() };
+        let progress = EngineProgress {
+            conversation: conversation.clone(),
+            before: *before,
+            ..EngineProgress::default()
+        };
         Some(Self {
             reader: commands::output_reader(*engine, &request),
             spender: *spender,
             is_free: engine.is_free(),
-            before: *before,
             lines: Lines::default(),
             offset: 0,
             progress,
@@ -91,9 +96,20 @@ impl EngineProgress {
                 if self.used.is_none() {
                     self.counted_for.clone_from(&self.conversation);
                 }
-                self.used = Some(spent);
+                self.used = Some(spent.run);
+                let counted = self.counted_so_far(&spent);
+                self.counted = Some(self.counted.map_or(counted, |highest| highest.highest(&counted)));
             }
         }
+    }
+}
+
+impl EngineProgress {
+    /// A total by the engine includes the conversation's earlier runs, except for those that were killed.
+    fn counted_so_far(&self, spent: &RunUsage) -> Figures {
+        let is_total = spent.session.reported != Spending::default();
+        let earlier = if is_total { Figures::default() } else { self.before };
+        earlier.plus(&figures_of(spent.run))
     }
 }
 
@@ -104,17 +120,17 @@ impl Fleet {
         run: &Run,
         reading: &mut LiveReading,
     ) -> Result<(), Error> {
-        let (before, was_over) = (reading.progress.used, reading.reader.is_over());
+        let (known, was_over) = (reading.progress.used, reading.reader.is_over());
         reading.advance(self, run, drop).await?;
-        let Some(progress) = reading.progress.used else { return Ok(()) };
-        if before == Some(progress) {
+        let Some(used) = reading.progress.used else { return Ok(()) };
+        if known == Some(used) {
             return Ok(());
         }
         self.usage_of_run(reading.usage(run)).await?;
         // A reported outcome has the last figures. Further figures mean that the engine still runs.
         if run.cancel.is_none()
             && (was_over || !reading.reader.is_over())
-            && self.is_over_budget(run, reading.spender, &progress.run)
+            && self.is_over_budget(run, reading.spender, &used)
         {
             tracing::info!(run.id = %run.id, run.purpose = run.purpose, "a run has used up its budget");
             self.run_cancel(run.id, CancelCause::Budget).await?;
@@ -138,26 +154,16 @@ impl Fleet {
         // Figures in the part that was not stored are missing from the count.
         if run.stdout > KEPT_OUTPUT && !reading.reader.is_over() {
             let spender = reading.spender;
-            self.usage_of_run(RunUsage { run, spender, conversation: None, reported: None }).await?;
+            self.usage_of_run(CountedRun { run, spender, conversation: None, reported: None }).await?;
         }
         self.usage_of_run(reading.usage(run)).await
     }
 }
 
 impl LiveReading {
-    fn usage<'a>(&'a self, run: &'a Run) -> RunUsage<'a> {
+    fn usage<'a>(&'a self, run: &'a Run) -> CountedRun<'a> {
         // The demo engine counts each run by itself; the others count over a conversation.
         let conversation = self.progress.counted_for.as_deref().filter(|_| !self.is_free);
-        let reported = self.progress.used.map(|spent| {
-            let earlier = conversation.map(|_| self.earlier(&spent)).unwrap_or_default();
-            earlier.plus(&figures_of(spent.run))
-        });
-        RunUsage { run, spender: self.spender, conversation, reported }
-    }
-
-    /// The usage of earlier runs of the conversation that these figures lack. A total by the engine includes it.
-    fn earlier(&self, spent: &engine::RunUsage) -> Figures {
-        let has_total = spent.session.reported != Spending::default();
-        if has_total { Figures::default() } else { self.before }
+        CountedRun { run, spender: self.spender, conversation, reported: self.progress.counted }
     }
 }

@@ -72,6 +72,7 @@ case $(cat) in
 *Share*) while :; do message 100; sleep 0.2; done ;;
 *Begin*) message 300; result 300 ;;
 *Continue*) message 300; exec sleep 600 ;;
+*Finish*) message 200; result 500 ;;
 *) result 15 ;;
 esac"#;
 
@@ -145,6 +146,27 @@ async fn a_member_that_continues_a_conversation_is_counted_on_top_of_its_earlier
     let stopped = squads.run_one(next).await;
     assert_eq!(stopped["reason"], was_stopped(), "{stopped}");
     assert_eq!(squads.up.get("/api/v1/status").await["spend_today"]["tokens"], 615);
+}
+
+/// The CLI's own total lacks the run that was ended: 500 instead of 800.
+#[tokio::test]
+async fn a_conversation_is_counted_with_the_members_that_did_not_end_by_themselves() {
+    let program = with_claude("max_tokens = 10000").variable("PROCESS_TIMEOUT_MS", "2000");
+    let squads = Squads::on(program.variable("STATE_MODE", "stateful")).await;
+    let mut spent = Vec::new();
+    let mut chat = Value::Null;
+    for task in ["Begin.", "Continue.", "Finish."] {
+        let mut next = member("coder", task);
+        if chat.is_string() {
+            next["chatId"] = chat;
+        }
+        let done = squads.run_one(next).await;
+        let tokens = squads.up.get("/api/v1/status").await["spend_today"]["tokens"].clone();
+        spent.push((done["status"].clone(), tokens));
+        chat = done["chatId"].clone();
+    }
+    let expected = [("completed", 300), ("timeout", 600), ("completed", 800)];
+    assert_eq!(spent, expected.map(|(status, tokens)| (json!(status), json!(tokens))));
 }
 
 /// A forged outcome would switch the budget off otherwise.

@@ -29,6 +29,16 @@ fn program(engine: &str, max_tokens: Option<u64>) -> Program {
     program
 }
 
+/// A server whose Claude Code is this script.
+async fn with_script(cli: &str, max_tokens: Option<u64>) -> Up {
+    let program = program("claude", max_tokens);
+    let programs = program.directory.path().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    script(&programs.join("claude"), cli);
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    Up::start(&program.variable("PATH", &path)).await
+}
+
 async fn give(up: &Up, text: &str) {
     let task = json!({ "task_description": text });
     let path = "/api/v1/agents/one/tasks";
@@ -108,16 +118,32 @@ esac
 model='{"inputTokens":10,"outputTokens":5}'
 echo '{"type":"result","result":"Ready.","session_id":"s","total_cost_usd":0.1,"modelUsage":{"m":'"$model"'}}'
 "#;
-    let program = program("claude", Some(500));
-    let programs = program.directory.path().join("programs");
-    std::fs::create_dir(&programs).unwrap();
-    script(&programs.join("claude"), cli);
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    let up = Up::start(&program.variable("PATH", &path)).await;
+    let up = with_script(cli, Some(500)).await;
     assert_eq!(with_agent(&up).await, 15);
     give(&up, "Overspend.").await;
     assert_failed(&ended(&up, "Overspend.").await, &stopped());
     assert_eq!(tokens(&up).await, 916);
+}
+
+/// Of the output only the beginning is stored, and figures in the rest are unknown.
+#[tokio::test]
+async fn a_run_that_prints_more_than_is_stored_is_counted_as_unknown_too() {
+    let cli = r#"#!/bin/sh
+case $1 in --version) echo '2.1.325 (Claude Code)'; exit ;; esac
+usage='{"input_tokens":900,"output_tokens":1}'
+case $(cat) in *Flood*)
+  echo '{"type":"assistant","message":{"id":"m-1","content":[],"usage":'"$usage"'}}'
+  head -c 11000000 /dev/zero | tr '\0' '\n'
+  exit ;;
+esac
+echo '{"type":"result","result":"Ready.","session_id":"s","modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}}'
+"#;
+    let up = with_script(cli, None).await;
+    assert_eq!(with_agent(&up).await, 15);
+    give(&up, "Flood.").await;
+    assert_eq!(ended(&up, "Flood.").await["state"], "done");
+    let usage = up.show("one").await["usage"].clone();
+    assert_eq!((&usage["tokens"], &usage["unknown_runs"]), (&json!(916), &json!(1)), "{usage}");
 }
 
 /// The counts of a run that a kill cut short are those of one that was left alone.

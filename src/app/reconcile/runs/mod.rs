@@ -62,7 +62,8 @@ impl Fleet {
         reading: &mut Option<LiveReading>,
     ) -> Result<(), Error> {
         if !end.never_began() {
-            self.engine_run_count(run, reading).await?;
+            // The lengths of its output have grown since it was read.
+            self.engine_run_count(&self.run_show(run.id).await?, reading).await?;
             hooks::point("run.counted");
         }
         self.store().run_end(run.id, &end, Utc::now()).await?;
