@@ -10,6 +10,11 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     cut
 }
 
+/// Keeps the end of the text, at most this many bytes, from a character boundary on.
+pub fn tail(text: &str, max_bytes: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(max_bytes))..]
+}
+
 /// Removes control characters, escape sequences' lead bytes and invisible characters; keeps line breaks and tabs.
 pub fn printable(text: &str) -> String {
     let broken = text.chars().map(|c| if matches!(c, '\u{2028}' | '\u{2029}') { '\n' } else { c });
@@ -47,6 +52,12 @@ mod tests {
     fn text_that_fits_is_not_cut() {
         assert_eq!(cut("héllo", 5), "héllo");
         assert_eq!(cut("héllo!", 5), "héll…");
+    }
+
+    #[test]
+    fn the_end_of_a_text_breaks_no_character() {
+        assert_eq!(tail("héllo", 9), "héllo");
+        assert_eq!((tail("héllo", 5), tail("héllo", 4), tail("héllo", 0)), ("éllo", "llo", ""));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reads a CLI that prints plain text: its exit code is the outcome.
 
 use super::{EngineEnd, EngineEvent, Exit, Reader, failure};
+use crate::domain::text::tail;
 
 /// The size of the answer, taken from the end of the output.
 const MAX_ANSWER: usize = 4_000;
@@ -24,8 +25,7 @@ impl Reader for PlainTextReader {
     fn line(&mut self, line: &str) -> Vec<EngineEvent> {
         self.answer.push_str(line);
         self.answer.push('\n');
-        let cut = self.answer.len().saturating_sub(MAX_ANSWER);
-        self.answer.drain(..self.answer.ceil_char_boundary(cut));
+        self.answer.drain(..self.answer.len() - tail(&self.answer, MAX_ANSWER).len());
         // The first output shows that the conversation exists.
         let session = self.session.take().map(EngineEvent::Session);
         session.into_iter().chain([EngineEvent::Text(line.to_owned())]).collect()

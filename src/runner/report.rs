@@ -154,10 +154,7 @@ fn cut_bytes(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();
     }
-    let mut end = max_bytes.saturating_sub(MARK.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(max_bytes.saturating_sub(MARK.len()));
     format!("{}{MARK}", &text[..end])
 }
 

@@ -1,5 +1,7 @@
 //! Bounds the output of engines: lines of limited length, and the end of a long text.
 
+use crate::domain::text::tail;
+
 /// How much of an answer is kept.
 const MAX_TEXT: usize = 64 * 1024;
 
@@ -31,10 +33,7 @@ impl Transcript {
     }
 
     fn drop_front(&mut self) {
-        let mut cut = self.kept.len().saturating_sub(MAX_TEXT);
-        while !self.kept.is_char_boundary(cut) {
-            cut += 1;
-        }
+        let cut = self.kept.len() - tail(&self.kept, MAX_TEXT).len();
         self.kept.drain(..cut);
         self.n_dropped += cut;
     }

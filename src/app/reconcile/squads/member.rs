@@ -13,10 +13,11 @@ use crate::domain::id::TaskId;
 use crate::domain::run::{CancelCause, Run};
 use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::{EndState, Task};
-use crate::domain::text::cut;
+use crate::domain::text::{cut, tail};
 
-/// How much of the end of the output goes into the history.
+/// How much of the end of the text goes into the history, in bytes.
 const TAIL: usize = 2_000;
+const LONGEST_REASON: usize = 2_000;
 
 impl Fleet {
     pub(super) async fn member_work(&self, squad: &Squad, mut member: Member) -> Result<(), Error> {
@@ -87,8 +88,8 @@ impl Fleet {
         self.member_task_end(member, &end, text).await?;
         point("member.noted");
         let chat = chat_of(squad, member, report.as_ref());
-        let is_told_by_run = run.is_some_and(|run| MemberEnd::of(&run.state).is_some());
-        let refusal = end.reason.as_deref().filter(|_| !is_told_by_run);
+        let run_has_end = run.is_some_and(|run| MemberEnd::of(&run.state).is_some());
+        let refusal = end.reason.as_deref().filter(|_| !run_has_end);
         self.store().member_end(member.id, refusal, chat.as_ref(), Utc::now()).await?;
         point("member.ended");
         self.nudge_squads();
@@ -120,10 +121,10 @@ impl Fleet {
 
 /// Why the member is not completed, and the end of its text.
 fn outcome(end: &MemberEnd, text: &str) -> Option<String> {
-    let tail = text[text.ceil_char_boundary(text.len().saturating_sub(TAIL))..].trim();
-    let parts = [end.reason.as_deref(), Some(tail)].into_iter().flatten().filter(|text| !text.is_empty());
-    let parts: Vec<&str> = parts.collect();
-    (!parts.is_empty()).then(|| cut(&parts.join("\n"), TAIL))
+    let reason = end.reason.as_ref().map(|reason| cut(reason, LONGEST_REASON));
+    let parts = reason.as_deref().into_iter().chain([tail(text.trim(), TAIL)]);
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join("\n"))
 }
 
 /// The member's conversation. Its engine may have stored it from the start, even without output; only a run that
@@ -153,5 +154,19 @@ fn state_of(task: &Task, status: MemberStatus) -> EndState {
                 EndState::Failed
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcome_has_the_reason_and_the_end_of_a_long_text() {
+        let text = format!("{}é the end\n", "x".repeat(3_000));
+        let failed = outcome(&MemberEnd::error("exit code 1".to_owned()), &text).unwrap();
+        assert!(failed.starts_with("exit code 1\nx") && failed.ends_with("xé the end"), "{failed}");
+        assert_eq!(failed.len(), "exit code 1\n".len() + TAIL);
+        assert_eq!(outcome(&MemberEnd::error(String::new()), " \n"), None);
     }
 }
