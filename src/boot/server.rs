@@ -204,8 +204,8 @@ async fn start_fleet(
     let (stop, tasks) = (fleet.stop_token(), TaskTracker::new());
     fleet.start(&tasks);
     if let TokenSource::File(path) = &coder.token_source {
-        let (path, token) = (path.clone(), coder.token.clone());
-        tasks.spawn(token_file::follow(fleet.clone(), client, path, token, stop.clone()));
+        let (file, token) = ((path.clone(), limits().token_read), coder.token.clone());
+        tasks.spawn(token_file::follow(fleet.clone(), client, file, token, stop.clone()));
     }
     Ok(RunningServer { fleet, stop, tasks })
 }
@@ -241,7 +241,7 @@ fn fleet_options(
         poll_interval: settings.fleet.poll_interval,
         parallel_builds: settings.fleet.parallel_builds,
         stuck_after: settings.fleet.stuck_after,
-        limits: Limits::NORMAL.divided_by(hooks::limits_divisor()),
+        limits: limits(),
         build_timeout: settings.fleet.build_timeout,
         callback_url: Some(public_url.clone().unwrap_or_else(|| bound_url.to_owned())),
         public_url,
@@ -277,15 +277,20 @@ fn server_file(base: &str) -> Result<ServerFile, BootError> {
     })
 }
 
+fn limits() -> Limits {
+    Limits::NORMAL.divided_by(hooks::limits_divisor())
+}
+
 /// REST and MCP behind one origin check.
 fn router(settings: &Settings, running: &RunningServer, toolsets: Toolsets) -> Router {
     let server = &settings.server;
+    // The loopback network has more addresses than the usual one. An outside address is allowed only by name.
+    let bound = server.address.ip();
+    let own = bound.is_loopback().then(|| bound.to_string());
+    let allowed_hosts = server.allowed_hosts.iter().cloned().chain(own).collect();
     let state = WebState {
         fleet: running.fleet.clone(),
-        access: Access {
-            allowed_hosts: server.allowed_hosts.clone(),
-            allowed_origins: server.allowed_origins.clone(),
-        },
+        access: Access { allowed_hosts, allowed_origins: server.allowed_origins.clone() },
         shutdown: running.stop.clone(),
         tasks: running.tasks.clone(),
         metrics: Metrics::new(),

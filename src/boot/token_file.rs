@@ -10,19 +10,17 @@ use crate::app::Fleet;
 use crate::coder::Client;
 use crate::config::check::read_token;
 
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
-
 /// Watches a token file until `stop`; acts only while Coder refuses the current token.
 pub(super) async fn follow(
     fleet: Fleet,
     coder: Client,
-    file: PathBuf,
+    (file, interval): (PathBuf, Duration),
     mut used: SecretString,
     stop: CancellationToken,
 ) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = tokio::time::sleep(interval) => {}
             () = stop.cancelled() => return,
         }
         if fleet.health().now().refused.is_none() {

@@ -111,6 +111,8 @@ limits! {
         unnamed_rate_limit: Duration = Duration::from_secs(2),
         /// The longest pause between polls after failures.
         poll_backoff: Duration = Duration::from_secs(15),
+        /// A token file is read this often while Coder refuses the token.
+        token_read: Duration = Duration::from_secs(2),
         /// Templates are read this often.
         discovery_interval: Duration = Duration::from_secs(30),
     }

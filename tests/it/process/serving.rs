@@ -187,6 +187,16 @@ async fn a_new_token_in_the_file_ends_the_refusal() {
     eventually("the new token is taken", reachable).await;
 }
 
+/// The loopback network has more addresses than 127.0.0.1.
+#[tokio::test]
+async fn a_server_on_another_loopback_address_is_reached_there() {
+    let (_coder, program) = scene().await;
+    let program = program.variable("FLEET_BIND", "127.0.0.2");
+    let _server = program.serve().await;
+    assert!(server_file(&program.data_dir()).unwrap().url.as_str().starts_with("http://127.0.0.2:"));
+    assert_eq!(program.json(&["--json", "status"]).await["coder"]["reachable"], true);
+}
+
 #[tokio::test]
 async fn no_secret_is_in_the_log_or_the_database() {
     let (coder, program) = scene().await;
