@@ -20,6 +20,11 @@ impl Fleet {
         self.run_cancel(id, CancelCause::Request).await
     }
 
+    /// The number of calls that wait and end with their token.
+    pub fn test_n_waits(&self) -> usize {
+        self.0.tokens.receiver_count()
+    }
+
     pub async fn test_engine_in(&self, state: &AgentState, word: Option<&str>) -> Result<EngineWord, Error> {
         self.engine_in(state, word).await
     }

@@ -220,10 +220,13 @@ async fn a_value_that_is_set_stands_until_the_workspace_shows_another_one() {
     let shown = async || scene.running.show("one").await.unwrap().metadata_value(ticket);
     scene.coder.set_metadata("one", ticket, "A");
     assert_eq!(set("B").await.as_deref(), Some("B"));
-    for _ in 0..3 {
+    let n_polls = || scene.coder.calls().get("GET /api/v2/workspaces").copied().unwrap_or_default();
+    let begun = n_polls();
+    eventually("polls have shown it", async || {
         assert_eq!(shown().await.as_deref(), Some("B"));
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+        n_polls() > begun + 3
+    })
+    .await;
     scene.coder.set_metadata("one", ticket, "C");
     eventually("the newer value is seen", async || shown().await.as_deref() == Some("C")).await;
     assert_eq!(set("D").await.as_deref(), Some("D"));

@@ -92,8 +92,10 @@ async fn a_stop_before_the_agent_is_started_again_stays_a_stop() {
     local.until(&id, |now| !now.health.healthy).await;
     assert_eq!(local.build(&id, &json!({ "transition": "stop" })).await.status, 201);
     local.until(&id, is_over).await;
-    // Longer than the delay; that nothing happens announces itself by nothing.
-    tokio::time::sleep(Duration::from_millis(5_500)).await;
+    // Another agent that was killed later and runs again shows that the delay is over.
+    let other = json!(local.create_ready("other").await.id);
+    kill_agent(&site).await;
+    assert_eq!(after(&local, &other, 2).await, running());
     let stopped = ("stopped".to_owned(), "initiator".to_owned(), None);
     assert_eq!(after(&local, &id, 2).await, stopped);
     local.coder.stop().await;

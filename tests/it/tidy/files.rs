@@ -34,10 +34,11 @@ fn every_test_that_is_written_is_in_this_run() {
     let this = std::env::current_exe().unwrap();
     let listed = std::process::Command::new(this).args(["--list", "--format", "terse"]).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
-    let mut problems = Vec::new();
+    let (mut problems, mut n_written) = (Vec::new(), 0);
     for source in sources_under("tests/it") {
         let module = module_of(&source.path);
         for name in tests_in(&source.text) {
+            n_written += 1;
             let (begin, end) = (format!("{module}::"), format!("::{name}: test"));
             if !listed.lines().any(|line| line.starts_with(&begin) && line.ends_with(&end)) {
                 problems.push(format!("{}: {name} is compiled into no run", source.path.display()));
@@ -45,6 +46,8 @@ fn every_test_that_is_written_is_in_this_run() {
         }
     }
     complain(&problems);
+    // A test may not stand in for one of the same name in a module of the same file.
+    assert_eq!(listed.lines().filter(|line| line.ends_with(": test")).count(), n_written);
 }
 
 /// The files that a source declares as its modules, each as the two places where it may stand.
