@@ -28,6 +28,8 @@ pub(super) struct EngineProgress {
     used: Option<Usage>,
     /// The highest count of the run, or of its conversation including the run.
     counted: Option<Figures>,
+    /// Figures came after the outcome.
+    continues: bool,
     /// The conversation of the usage figures, as known when the first figures were reported.
     counted_for: Option<String>,
 }
@@ -70,22 +72,32 @@ impl LiveReading {
             }
             self.offset += page.bytes.len() as u64;
             let (lines, reader, progress) = (&mut self.lines, &mut self.reader, &mut self.progress);
-            lines.push(&page.bytes, &mut |line| {
-                reader.line(line).into_iter().for_each(|event| progress.take(event, &mut on_text));
-            });
+            lines.push(&page.bytes, &mut |line| progress.read(&mut **reader, line, &mut on_text));
         }
     }
 
     /// Reads a last line without a line break. Nothing is read after this.
     pub(super) fn finish(&mut self, mut on_text: impl FnMut(String)) {
         let (reader, progress) = (&mut self.reader, &mut self.progress);
-        std::mem::take(&mut self.lines).finish(&mut |line| {
-            reader.line(line).into_iter().for_each(|event| progress.take(event, &mut on_text));
-        });
+        std::mem::take(&mut self.lines).finish(&mut |line| progress.read(&mut **reader, line, &mut on_text));
+    }
+
+    /// Whether the engine has reported its outcome and no figures since: an outcome has the last figures, so further
+    /// ones mean that the engine still runs.
+    pub(super) fn has_finished(&self) -> bool {
+        self.reader.is_over() && !self.progress.continues
     }
 }
 
 impl EngineProgress {
+    fn read(&mut self, reader: &mut dyn Reader, line: &str, on_text: &mut impl FnMut(String)) {
+        let was_over = reader.is_over();
+        for event in reader.line(line) {
+            self.continues |= was_over && matches!(event, EngineEvent::Usage(_));
+            self.take(event, on_text);
+        }
+    }
+
     fn take(&mut self, event: EngineEvent, on_text: &mut impl FnMut(String)) {
         match event {
             EngineEvent::Text(text) => on_text(text),
@@ -120,17 +132,14 @@ impl Fleet {
         run: &Run,
         reading: &mut LiveReading,
     ) -> Result<(), Error> {
-        let (known, was_over) = (reading.progress.used, reading.reader.is_over());
+        let known = reading.progress.used;
         reading.advance(self, run, drop).await?;
         let Some(used) = reading.progress.used else { return Ok(()) };
         if known == Some(used) {
             return Ok(());
         }
         self.usage_of_run(reading.usage(run)).await?;
-        // A reported outcome has the last figures. Further figures mean that the engine still runs.
-        if run.cancel.is_none()
-            && (was_over || !reading.reader.is_over())
-            && self.is_over_budget(run, reading.spender, &used)
+        if run.cancel.is_none() && !reading.has_finished() && self.is_over_budget(run, reading.spender, &used)
         {
             tracing::info!(run.id = %run.id, run.purpose = run.purpose, "a run has used up its budget");
             self.run_cancel(run.id, CancelCause::Budget).await?;

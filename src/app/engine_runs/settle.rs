@@ -32,6 +32,25 @@ pub(in crate::app) enum EngineOutcome {
 }
 
 impl Fleet {
+    /// The end to be recorded, from a reading of the whole output: the engine may have completed its work before the
+    /// stop for the budget reached it.
+    pub(in crate::app) async fn engine_run_end(
+        &self,
+        run: &Run,
+        end: RunEnd,
+        reading: Option<&LiveReading>,
+    ) -> Result<RunEnd, Error> {
+        if end != RunEnd::OverBudget || !reading.is_some_and(LiveReading::has_finished) {
+            return Ok(end);
+        }
+        let exited = RunEnd::Exited { code: 0 };
+        match self.engine_run_report(run, &exited).await?.outcome {
+            EngineOutcome::Ended(EngineEnd::Complete { .. } | EngineEnd::Question { .. }) => Ok(exited),
+            EngineOutcome::Ended(EngineEnd::Failed { .. } | EngineEnd::SessionLost) => Ok(end),
+            EngineOutcome::Canceled | EngineOutcome::NotStarted => Ok(end),
+        }
+    }
+
     /// The report on a run with this end; safe to repeat.
     pub(in crate::app) async fn engine_run_report(
         &self,
@@ -62,8 +81,6 @@ impl Fleet {
             RunEnd::Signaled { signal } => ExitStatus::from_raw(*signal),
             RunEnd::Canceled => return Ok(EngineOutcome::Canceled),
             RunEnd::Unstarted => return Ok(EngineOutcome::NotStarted),
-            // The engine reported its outcome before the stop reached it.
-            RunEnd::OverBudget if reading.reader.is_over() => ExitStatus::from_raw(0),
             RunEnd::OverBudget => return Ok(failed(FailureKind::Budget, stopped())),
             RunEnd::TimedOut | RunEnd::Failed { .. } | RunEnd::Lost { .. } => {
                 return Ok(failed(FailureKind::Crashed, format!("its run {end}")));

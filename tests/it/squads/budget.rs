@@ -73,6 +73,7 @@ case $(cat) in
 *Begin*) message 300; result 300 ;;
 *Continue*) message 300; exec sleep 600 ;;
 *Finish*) message 200; result 500 ;;
+*Conclude*) trap 'result 900; exit' TERM; message 900; sleep 600 & wait ;;
 *) result 15 ;;
 esac"#;
 
@@ -120,6 +121,13 @@ async fn a_member_of_claude_code_is_stopped_at_the_message_that_crosses_a_token_
         "{stopped}"
     );
     assert_eq!(squads.up.get("/api/v1/status").await["spend_today"]["tokens"], 900);
+}
+
+#[tokio::test]
+async fn a_member_that_reports_its_outcome_before_the_stop_reaches_it_has_completed() {
+    let squads = Squads::on(with_claude("max_tokens = 500")).await;
+    let done = squads.run_one(member("coder", "Conclude.")).await;
+    assert_eq!((&done["status"], &done["reason"]), (&json!("completed"), &Value::Null), "{done}");
 }
 
 /// Each of them would stay within the budget alone for five messages.

@@ -61,11 +61,13 @@ impl Fleet {
         end: RunEnd,
         reading: &mut Option<LiveReading>,
     ) -> Result<(), Error> {
+        // The lengths of its output have grown since it was read.
+        let run = &self.run_show(run.id).await?;
         if !end.never_began() {
-            // The lengths of its output have grown since it was read.
-            self.engine_run_count(&self.run_show(run.id).await?, reading).await?;
+            self.engine_run_count(run, reading).await?;
             hooks::point("run.counted");
         }
+        let end = self.engine_run_end(run, end, reading.as_ref()).await?;
         self.store().run_end(run.id, &end, Utc::now()).await?;
         hooks::point("run.ended");
         let ended = self.run_show(run.id).await?;
