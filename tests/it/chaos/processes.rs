@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) kind: Kind,
-    /// The id of the workspace that its environment names.
+    /// The id of the workspace that its environment names, or that it joined.
     pub(super) workspace: Option<String>,
     pub(super) arguments: String,
 }
@@ -61,13 +61,12 @@ fn process(directory: &Path, pid: u32) -> Option<Process> {
     if pid == std::process::id() || !(is_named(&environment) || is_named(&line)) {
         return None;
     }
-    let variable = |name: &[u8]| {
-        let mut variables = environment.split(|byte| *byte == 0);
-        let value = variables.find_map(|variable| variable.strip_prefix(name))?;
-        Some(String::from_utf8_lossy(value).into_owned())
-    };
-    let workspace = variable(b"FLEET_WORKSPACE=");
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    // Only root can read the environment of a process that forbids tracing, as one that joins a workspace does.
+    let workspace = workspace_in(&environment).or_else(|| {
+        let joined = words.iter().skip_while(|word| **word != b"--join").nth(1)?;
+        workspace_of_owner(std::str::from_utf8(joined).ok()?)
+    });
     let has = |word: &str| words.contains(&word.as_bytes());
     let kind = match &workspace {
         None if has("up") => Kind::Server,
@@ -78,6 +77,19 @@ fn process(directory: &Path, pid: u32) -> Option<Process> {
     };
     let arguments = words.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ");
     Some(Process { pid, kind, workspace, arguments })
+}
+
+fn workspace_in(environment: &[u8]) -> Option<String> {
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(b"FLEET_WORKSPACE="))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+/// The workspace of the process with this pid and start time, as long as that process lives.
+fn workspace_of_owner(owner: &str) -> Option<String> {
+    let (pid, begun) = owner.split_once(':')?;
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    (start_time(pid.parse().ok()?)? == begun).then(|| workspace_in(&environment))?
 }
 
 fn is_script(words: &[&[u8]]) -> bool {

@@ -273,11 +273,16 @@ async fn terminal(up: &Up, name: &str, command: &str) -> Socket {
     let file = std::fs::read_to_string(up.program.data_dir().join("coder.json")).unwrap();
     let file: Value = serde_json::from_str(&file).unwrap();
     let coder = client(file["url"].as_str().unwrap(), &up.coder_token());
-    let workspace = coder.workspace_by_name("me", name, Deleted::Exclude).await.unwrap();
-    let agent = workspace.latest_build.resources[0].agents[0].id;
+    let mut agent = None;
+    eventually("the build is over", async || {
+        let workspace = coder.workspace_by_name("me", name, Deleted::Exclude).await.unwrap();
+        agent = workspace.latest_build.resources.first().map(|resource| resource.agents[0].id);
+        agent.is_some()
+    })
+    .await;
     let command = command.to_owned();
     let options = PtyOptions { reconnect: Uuid::new_v4(), width: 80, height: 24, command, container: None };
-    coder.pty_connect(agent, &options).await.unwrap()
+    coder.pty_connect(agent.unwrap(), &options).await.unwrap()
 }
 
 /// The first line, which may come in pieces.

@@ -139,7 +139,8 @@ fn the_traps_catch_a_git_that_is_left_to_its_settings() {
     let traps = Traps::set(program.directory.path());
     let plain = |arguments: &[&str]| {
         let mut git = std::process::Command::new("git");
-        git.current_dir(&repository).env("GIT_PAGER", "cat").args(arguments).output().unwrap();
+        let identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.test"];
+        git.current_dir(&repository).env("GIT_PAGER", "cat").args(identity).args(arguments).output().unwrap();
     };
     let config = repository.join(".git/config");
     let before = std::fs::read_to_string(&config).unwrap();
