@@ -68,12 +68,12 @@ result() {
   echo '{"type":"result","result":"Ready.","session_id":"s","total_cost_usd":0.1,"modelUsage":{"m":'"$model"'}}'
 }
 case $(cat) in
-*Overspend*) message 900; exec sleep 600 ;;
-*Share*) while :; do message 100; sleep 0.2; done ;;
-*Begin*) message 300; result 300 ;;
-*Continue*) message 300; exec sleep 600 ;;
-*Finish*) message 200; result 500 ;;
-*Conclude*) trap 'result 900; exit' TERM; message 900; sleep 600 & wait ;;
+*Overspend.*) message 900; exec sleep 600 ;;
+*"Share it."*) while :; do message 100; sleep 0.2; done ;;
+*Begin.*) message 300; result 300 ;;
+*Continue.*) message 300; exec sleep 600 ;;
+*Finish.*) message 200; result 500 ;;
+*Conclude.*) trap 'result 900; exit' TERM; message 900; sleep 600 & wait ;;
 *) result 15 ;;
 esac"#;
 
@@ -128,6 +128,7 @@ async fn a_member_that_reports_its_outcome_before_the_stop_reaches_it_has_comple
     let squads = Squads::on(with_claude("max_tokens = 500")).await;
     let done = squads.run_one(member("coder", "Conclude.")).await;
     assert_eq!((&done["status"], &done["reason"]), (&json!("completed"), &Value::Null), "{done}");
+    assert_eq!(squads.up.get("/api/v1/status").await["spend_today"]["tokens"], 900);
 }
 
 /// Each of them would stay within the budget alone for five messages.
