@@ -112,8 +112,16 @@ impl Figures {
         }
     }
 
-    /// The higher of each figure.
-    pub fn highest(&self, other: &Self) -> Self {
+    /// The higher of each figure. Implausible figures count only as long as there are no others.
+    pub fn raised_by(&self, other: &Self) -> Self {
+        match (self.fits_a_day(), other.fits_a_day()) {
+            (true, true) | (false, false) => self.highest(other),
+            (true, false) => *self,
+            (false, true) => *other,
+        }
+    }
+
+    fn highest(&self, other: &Self) -> Self {
         Self {
             input_tokens: self.input_tokens.max(other.input_tokens),
             output_tokens: self.output_tokens.max(other.output_tokens),
@@ -176,6 +184,14 @@ mod tests {
 
     fn figures(tokens: u64, cost_micros: Option<u64>) -> Figures {
         Figures { input_tokens: tokens, cost_micros, ..Figures::default() }
+    }
+
+    #[test]
+    fn figures_that_cannot_be_true_take_nothing_from_those_that_can() {
+        let (few, many, absurd) = (figures(5, Some(1)), figures(7, None), figures(u64::MAX, None));
+        assert_eq!(few.raised_by(&many), figures(7, Some(1)));
+        assert_eq!((few.raised_by(&absurd), absurd.raised_by(&few)), (few, few));
+        assert_eq!(absurd.raised_by(&absurd), absurd);
     }
 
     fn mark(generation: i64, highest: Figures) -> Mark {

@@ -110,13 +110,11 @@ impl EngineProgress {
                 }
                 self.used = Some(spent.run);
                 let counted = self.counted_so_far(&spent);
-                self.counted = Some(self.counted.map_or(counted, |highest| highest.highest(&counted)));
+                self.counted = Some(self.counted.map_or(counted, |known| known.raised_by(&counted)));
             }
         }
     }
-}
 
-impl EngineProgress {
     /// A total by the engine includes the conversation's earlier runs, except for those that were killed.
     fn counted_so_far(&self, spent: &RunUsage) -> Figures {
         let is_total = spent.session.reported != Spending::default();
