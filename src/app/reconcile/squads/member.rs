@@ -15,9 +15,8 @@ use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::{EndState, Task};
 use crate::domain::text::{cut, tail};
 
-/// How much of the end of the text goes into the history, in bytes.
-const TAIL: usize = 2_000;
-const LONGEST_REASON: usize = 2_000;
+/// The longest outcome in the history.
+const LONGEST_OUTCOME: usize = 2_000;
 
 impl Fleet {
     pub(super) async fn member_work(&self, squad: &Squad, mut member: Member) -> Result<(), Error> {
@@ -121,10 +120,11 @@ impl Fleet {
 
 /// Why the member is not completed, and the end of its text.
 fn outcome(end: &MemberEnd, text: &str) -> Option<String> {
-    let reason = end.reason.as_ref().map(|reason| cut(reason, LONGEST_REASON));
-    let parts = reason.as_deref().into_iter().chain([tail(text.trim(), TAIL)]);
-    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-    (!parts.is_empty()).then(|| parts.join("\n"))
+    let reason = end.reason.as_deref().filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| cut(reason, LONGEST_OUTCOME) + "\n").unwrap_or_default();
+    let left = LONGEST_OUTCOME.saturating_sub(reason.len());
+    let outcome = reason + tail(text.trim(), left);
+    Some(outcome.trim_end().to_owned()).filter(|outcome| !outcome.is_empty())
 }
 
 /// The member's conversation. Its engine may have stored it from the start, even without output; only a run that
@@ -166,7 +166,7 @@ mod tests {
         let text = format!("{}é the end\n", "x".repeat(3_000));
         let failed = outcome(&MemberEnd::error("exit code 1".to_owned()), &text).unwrap();
         assert!(failed.starts_with("exit code 1\nx") && failed.ends_with("xé the end"), "{failed}");
-        assert_eq!(failed.len(), "exit code 1\n".len() + TAIL);
+        assert_eq!(failed.len(), LONGEST_OUTCOME);
         assert_eq!(outcome(&MemberEnd::error(String::new()), " \n"), None);
     }
 }
