@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Child;
 
-use super::{CoderStub, User, eventually};
+use super::{CoderStub, User, eventually, script};
 
 /// The variable with which a program, built for tests, divides its limits by ten.
 pub(crate) const TENTH: (&str, &str) = ("FLEET_LIMITS_DIVISOR", "10");
@@ -77,6 +77,22 @@ impl Program {
         self.variables.retain(|(known, _)| known != name);
         self.variables.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// With this settings file.
+    pub(crate) fn with_settings(self, text: &str) -> Self {
+        std::fs::create_dir_all(self.data_dir()).unwrap();
+        std::fs::write(self.data_dir().join("fleet.toml"), text).unwrap();
+        self
+    }
+
+    /// With a shell script as the first command of this name.
+    pub(crate) fn with_command(self, name: &str, text: &str) -> Self {
+        let commands = self.directory.path().join("programs");
+        std::fs::create_dir(&commands).unwrap();
+        script(&commands.join(name), &format!("#!/bin/sh\n{text}\n"));
+        let path = format!("{}:{}", commands.display(), std::env::var("PATH").unwrap());
+        self.variable("PATH", &path)
     }
 
     /// With a tenth of all limits.

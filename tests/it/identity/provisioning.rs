@@ -17,11 +17,7 @@ async fn an_agent_finds_its_token_role_address_configuration_and_budget() {
     std::fs::create_dir_all(program.data_dir().join("roles")).unwrap();
     let role = "---\nkind: review\nmax_tokens: 500\n---\nYou read.\n\nCarefully — ✓";
     std::fs::write(program.data_dir().join("roles/reader.md"), role).unwrap();
-    std::fs::write(
-        program.data_dir().join("fleet.toml"),
-        "[agents]\nmax_cost_usd = 1.5\nmax_tokens = 9000\n",
-    )
-    .unwrap();
+    let program = program.with_settings("[agents]\nmax_cost_usd = 1.5\nmax_tokens = 9000\n");
     let up = Up::start(&program).await;
     up.agent_with(json!({ "project": "setup", "spec": "say hello", "name": "otter", "role": "reader" }))
         .await;

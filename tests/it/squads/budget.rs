@@ -9,15 +9,14 @@ use crate::harness::{Program, eventually};
 /// About 2,000 tokens, then a wait that only a stop ends.
 const SPENDING: &str = "print 8KB\nsleep 600\ncommit never";
 
+const TOKENS: &str = "[agents]\nmax_tokens = 500\n";
+
 fn was_stopped() -> String {
     format!("was stopped: the budget is used up; {RAISE_BUDGET}")
 }
 
 async fn squads() -> Squads {
-    let program = Program::without_coder();
-    std::fs::create_dir_all(program.data_dir()).unwrap();
-    std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_tokens = 500\n").unwrap();
-    Squads::on(program).await
+    Squads::on(Program::without_coder().with_settings(TOKENS)).await
 }
 
 fn in_agent(task: &str) -> Value {
@@ -79,9 +78,7 @@ esac"#;
 
 fn with_claude(budget: &str) -> Program {
     let program = super::engines::with_cli("claude", CLAUDE).variable("PROCESS_TIMEOUT_MS", "30000");
-    std::fs::create_dir_all(program.data_dir()).unwrap();
-    std::fs::write(program.data_dir().join("fleet.toml"), format!("[agents]\n{budget}\n")).unwrap();
-    program
+    program.with_settings(&format!("[agents]\n{budget}\n"))
 }
 
 async fn with_claude_agent(budget: &str) -> Squads {
@@ -101,9 +98,7 @@ async fn claude_code_prints_events_only_for_a_budget_and_gets_the_cost_that_is_l
         ("max_cost_usd = 1.5", "stream-json --verbose --setting-sources", "--max-budget-usd 1.500000\n"),
     ] {
         let program = super::engines::with_cli("claude", "echo \"$@\"");
-        std::fs::create_dir_all(program.data_dir()).unwrap();
-        std::fs::write(program.data_dir().join("fleet.toml"), format!("[agents]\n{budget}\n")).unwrap();
-        let squads = Squads::on(program).await;
+        let squads = Squads::on(program.with_settings(&format!("[agents]\n{budget}\n"))).await;
         let done = squads.run_one(member("coder", "hello")).await;
         let arguments = done["rawStdout"].as_str().unwrap();
         assert!(arguments.starts_with(&format!("-p --output-format {format} ")), "{done}");
@@ -185,10 +180,7 @@ async fn a_member_that_goes_on_after_its_outcome_is_stopped_all_the_same() {
 turn() { echo "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":$1,\"output_tokens\":5}}"; }
 echo '{"type":"thread.started","thread_id":"th-1"}'
 turn 100; sleep 1; turn 100000; exec sleep 600"#;
-    let program = super::engines::with_cli("codex", codex);
-    std::fs::create_dir_all(program.data_dir()).unwrap();
-    std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_tokens = 500\n").unwrap();
-    let squads = Squads::on(program).await;
+    let squads = Squads::on(super::engines::with_cli("codex", codex).with_settings(TOKENS)).await;
     let stopped = squads.run_one(member("coder", "hello")).await;
     assert_eq!(
         (&stopped["status"], &stopped["reason"]),

@@ -5,16 +5,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{Squads, member};
-use crate::harness::{Program, script, skipped};
+use crate::harness::{Program, skipped};
 
 /// A program in whose PATH this engine is that script.
 pub(super) fn with_cli(engine: &str, text: &str) -> Program {
-    let program = Program::without_coder().variable("ENGINE", engine);
-    let programs = program.directory.path().join("programs");
-    std::fs::create_dir(&programs).unwrap();
-    script(&programs.join(engine), &format!("#!/bin/sh\n{text}\n"));
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    program.variable("PATH", &path)
+    Program::without_coder().variable("ENGINE", engine).with_command(engine, text)
 }
 
 /// There it would fail at every command and still call itself a success.
@@ -173,11 +168,8 @@ async fn the_figures_of_a_member_are_priced_by_the_model_it_was_given() {
 echo '{"type":"thread.started","thread_id":"th-1"}'
 echo '{"type":"turn.completed","usage":{"input_tokens":100000,"output_tokens":10000}}'"#;
     for (model, usd) in [("gpt-5", 0.225), ("a model of tomorrow", 0.0)] {
-        let program = with_cli("codex", codex);
-        std::fs::create_dir_all(program.data_dir()).unwrap();
         let settings = format!("[squads.values]\nmodel = \"{model}\"\n");
-        std::fs::write(program.data_dir().join("fleet.toml"), settings).unwrap();
-        let squads = Squads::on(program).await;
+        let squads = Squads::on(with_cli("codex", codex).with_settings(&settings)).await;
         let done = squads.run_one(member("coder", "hello")).await;
         let status = squads.up.get("/api/v1/status").await;
         assert_eq!(status["spend_today"], json!({ "usd": usd, "tokens": 110_000 }), "{model}: {done}");

@@ -43,10 +43,7 @@ fn with_claude(model: &ModelEndpoint) -> Option<Program> {
 }
 
 fn with_budget(program: Program, max_tokens: u64) -> Program {
-    std::fs::create_dir_all(program.data_dir()).unwrap();
-    let settings = format!("[agents]\nmax_tokens = {max_tokens}\n");
-    std::fs::write(program.data_dir().join("fleet.toml"), settings).unwrap();
-    program
+    program.with_settings(&format!("[agents]\nmax_tokens = {max_tokens}\n"))
 }
 
 #[tokio::test]

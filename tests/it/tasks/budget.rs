@@ -4,7 +4,7 @@ use fleet_mcp::domain::budget::RAISE_BUDGET;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Program, Up, eventually, script};
+use crate::harness::{Program, Up, eventually};
 
 /// About 2,000 tokens, then a wait that only a stop ends.
 const SPENDING: &str = "print 8KB\nsleep 600\ncommit never";
@@ -22,21 +22,20 @@ fn program(engine: &str, max_tokens: Option<u64>) -> Program {
     let file =
         format!("name = \"setup\"\ntemplate = \"setup\"\napp_slug = \"none\"\nengine = \"{engine}\"\n");
     std::fs::write(projects.join("setup.toml"), file).unwrap();
-    if let Some(max) = max_tokens {
-        std::fs::write(program.data_dir().join("fleet.toml"), format!("[agents]\nmax_tokens = {max}\n"))
-            .unwrap();
+    match max_tokens {
+        Some(max) => program.with_settings(&format!("[agents]\nmax_tokens = {max}\n")),
+        None => program,
     }
-    program
 }
 
-/// A server whose Claude Code is this script.
-async fn with_script(cli: &str, max_tokens: Option<u64>) -> Up {
-    let program = program("claude", max_tokens);
-    let programs = program.directory.path().join("programs");
-    std::fs::create_dir(&programs).unwrap();
-    script(&programs.join("claude"), cli);
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    Up::start(&program.variable("PATH", &path)).await
+/// A server whose Claude Code runs this script with its message, and uses 15 tokens for any other.
+async fn with_script(script: &str, max_tokens: Option<u64>) -> Up {
+    let cli = r#"case $1 in --version) echo '2.1.325 (Claude Code)'; exit ;; esac
+usage='{"input_tokens":900,"output_tokens":1}'
+case $(cat) in SCRIPT esac
+model='{"inputTokens":10,"outputTokens":5}'
+echo '{"type":"result","result":"Ready.","session_id":"s","total_cost_usd":0.1,"modelUsage":{"m":'"$model"'}}'"#;
+    Up::start(&program("claude", max_tokens).with_command("claude", &cli.replace("SCRIPT", script))).await
 }
 
 async fn give(up: &Up, text: &str) {
@@ -108,15 +107,9 @@ async fn usage_of_a_run_is_known_while_it_goes_and_counted_once() {
 /// Claude Code tells with each message what it has read for it.
 #[tokio::test]
 async fn claude_code_is_stopped_at_the_message_that_crosses_the_budget() {
-    let cli = r#"#!/bin/sh
-case $1 in --version) echo '2.1.325 (Claude Code)'; exit ;; esac
-usage='{"input_tokens":900,"output_tokens":1}'
-case $(cat) in *Overspend*)
+    let cli = r#"*Overspend*)
   echo '{"type":"assistant","message":{"id":"m-1","content":[{"type":"text","text":"Half."}],"usage":'"$usage"'}}'
   sleep 600 ;;
-esac
-model='{"inputTokens":10,"outputTokens":5}'
-echo '{"type":"result","result":"Ready.","session_id":"s","total_cost_usd":0.1,"modelUsage":{"m":'"$model"'}}'
 "#;
     let up = with_script(cli, Some(500)).await;
     assert_eq!(with_agent(&up).await, 15);
@@ -128,15 +121,10 @@ echo '{"type":"result","result":"Ready.","session_id":"s","total_cost_usd":0.1,"
 /// Of the output only the beginning is stored, and figures in the rest are unknown.
 #[tokio::test]
 async fn a_run_that_prints_more_than_is_stored_is_counted_as_unknown_too() {
-    let cli = r#"#!/bin/sh
-case $1 in --version) echo '2.1.325 (Claude Code)'; exit ;; esac
-usage='{"input_tokens":900,"output_tokens":1}'
-case $(cat) in *Flood*)
+    let cli = r#"*Flood*)
   echo '{"type":"assistant","message":{"id":"m-1","content":[],"usage":'"$usage"'}}'
   head -c 11000000 /dev/zero | tr '\0' '\n'
   exit ;;
-esac
-echo '{"type":"result","result":"Ready.","session_id":"s","modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}}'
 "#;
     let up = with_script(cli, None).await;
     assert_eq!(with_agent(&up).await, 15);

@@ -212,9 +212,8 @@ async fn usage_of_runs_counts_against_the_budget_and_no_agent_can_change_it() {
     let script = ["Ready.", "One.", "Two."].map(Turn::say);
     let model = ModelEndpoint::start(script.into()).await;
     let Some(program) = with_claude(&model) else { return };
-    std::fs::create_dir_all(program.data_dir()).unwrap();
     // An answer of the scripted model is fifteen tokens; the first one is the runner's.
-    std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_tokens = 45\n").unwrap();
+    let program = program.with_settings("[agents]\nmax_tokens = 45\n");
     let up = started(&program, "claude").await;
     for text in ["first", "second"] {
         give(&up, text).await;
